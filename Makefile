@@ -1,0 +1,36 @@
+# Two commands: `make demo` and `make test`. Both set up .venv on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check benchmark docs clean
+
+demo: $(STAMP)
+	@$(BIN)/fluents segment examples/tomato_soup.md
+
+test: check
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+benchmark: $(STAMP)
+	for file in benchmarks/*.py; do $(BIN)/python $$file; done
+
+# Regenerates what the docs show of the program itself; a test fails when it is out of date.
+docs: $(STAMP)
+	$(BIN)/python docs/generate.py
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "fluents needs Python 3.10 or newer: make PYTHON=python3.12 …")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[data]' --group dev
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

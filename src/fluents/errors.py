@@ -1,0 +1,52 @@
+"""The one root of every error fluents raises on purpose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class FluentsError(Exception):
+    """Something the user can mend: says what is wrong, where, and what to do.
+
+    The command line prints these without a traceback and exits with status 2.
+    """
+
+    def __init__(self, what: str, *, where: str | Path | None = None, fix: str | None = None) -> None:
+        self.what = what
+        self.where = None if where is None else str(where)
+        self.fix = fix
+        super().__init__(what, self.where, fix)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where is not None:
+            lines.append(f"  where: {self.where}")
+        if self.fix is not None:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class InputError(FluentsError):
+    """A file or a text that cannot be read as what it is said to be."""
+
+
+class UnknownNameError(FluentsError):
+    """A dataset, split, shape or other name that fluents does not have."""
+
+
+class DataMissingError(FluentsError):
+    """A data file that is neither in the mirror nor in the cache."""
+
+
+class ChecksumError(FluentsError):
+    """A file whose content is not the one the catalogue names."""
+
+
+class MissingExtraError(FluentsError):
+    """A command that needs an optional part of the installation."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs the package {package}, which is not installed",
+            fix=f"pip install 'fluents[{extra}]'",
+        )

@@ -1,0 +1,233 @@
+"""The file format: one record a line, `{"fluents": 1, "kind": "trace", …}`. Read and written here alone.
+
+Reading streams and never holds more than a line; writing is atomic, so a file is either whole or not there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from fluents.errors import InputError
+from fluents.records import FORMAT_VERSION, Procedure, Trace
+from fluents.task_records import CrepeCase, PddlTask
+
+MAX_LINE_BYTES = 32 * 1024 * 1024
+"""No record comes near this; a longer line is another kind of file, and would eat the memory."""
+
+AnyRecord: TypeAlias = Trace | Procedure | CrepeCase | PddlTask
+KINDS: dict[str, type[AnyRecord]] = {"trace": Trace, "procedure": Procedure, "crepe": CrepeCase, "pddl": PddlTask}
+_KIND_OF = {cls: kind for kind, cls in KINDS.items()}
+_PREFIX = {cls: f'{{"fluents":{FORMAT_VERSION},"kind":"{kind}",'.encode() for cls, kind in _KIND_OF.items()}
+
+
+def dumps(record: AnyRecord) -> bytes:
+    """One record as a line of JSON, without the line break. Fields at their default are left out."""
+    body = record.__pydantic_serializer__.to_json(record, exclude_defaults=True)
+    return _PREFIX[type(record)] + body[1:]
+
+
+def loads(line: bytes | str, where: str = "input") -> AnyRecord:
+    """The record a line holds. `where` is named in the error if it holds none."""
+    data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+    for cls, prefix in _PREFIX.items():  # the form `dumps` writes: parsed once, straight into the record
+        if data.startswith(prefix):
+            return validate_json(cls, b"{" + data[len(prefix) :], where)
+    value = parse_json(data, where)
+    if not isinstance(value, dict):
+        raise InputError(f"expected a JSON object, found {type(value).__name__}", where=where)
+    return validate(_class_for(value, where), value, where)
+
+
+def is_ours(value: object) -> bool:
+    """Whether a decoded JSON value says it is a fluents record."""
+    return isinstance(value, dict) and "fluents" in value and "kind" in value
+
+
+def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
+    version, kind = value.pop("fluents", None), value.pop("kind", None)
+    if version is None or kind is None:
+        raise InputError(
+            'not a fluents record: the keys "fluents" and "kind" are missing',
+            where=where,
+            fix="`fluents data convert` turns the published shapes into ours",
+        )
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise InputError(
+            f"format version {version!r}, but this fluents reads up to {FORMAT_VERSION}",
+            where=where,
+            fix="pip install --upgrade fluents",
+        )
+    if kind not in KINDS:
+        raise InputError(f"unknown kind of record {kind!r}", where=where, fix=f"one of: {', '.join(KINDS)}")
+    return KINDS[kind]
+
+
+def parse_json(data: bytes, where: str) -> Any:
+    """Decoded JSON, or an InputError that says what is wrong with it."""
+    try:
+        return from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as bad:
+            raise InputError(
+                f"invalid UTF-8: byte 0x{data[bad.start]:02x} at offset {bad.start}",
+                where=where,
+                fix="save the file as UTF-8",
+            ) from None
+        if str(error).startswith("EOF while parsing"):
+            raise InputError(
+                "truncated: this ends in the middle of a record", where=where, fix="copy or make the file again"
+            ) from None
+        raise InputError(f"malformed JSON: {error}", where=where) from None
+
+
+def validate(cls: type[AnyRecord], value: dict[str, Any], where: str) -> AnyRecord:
+    """A record from decoded JSON, or an InputError naming the first field that does not fit."""
+    try:
+        return cls.model_validate(value)
+    except ValidationError as error:
+        raise _input_error(error, where) from None
+
+
+def validate_json(cls: type[AnyRecord], data: bytes, where: str) -> AnyRecord:
+    try:
+        return cls.__pydantic_validator__.validate_json(data)  # type: ignore[no-any-return]
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":
+            parse_json(data, where)  # raises with the better message
+        raise _input_error(error, where) from None
+
+
+def _input_error(error: ValidationError, where: str) -> InputError:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "string_pattern_mismatch" or first["type"] == "string_too_short":
+        what = f"{field} has no text"
+    else:
+        what = f"{field}: {first['msg']}" if field else first["msg"]
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return InputError(what + more, where=where)
+
+
+def open_input(path: str | Path) -> IO[bytes]:
+    """A file opened for reading, `-` for standard input; an InputError says why it cannot be."""
+    if str(path) == "-":
+        return sys.stdin.buffer
+    path = Path(path)
+    if path.is_dir():
+        raise InputError("this is a folder, not a file", where=path, fix="name a file in it")
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise InputError("no such file", where=path, fix="check the path") from None
+    except OSError as error:
+        raise InputError(f"cannot open the file: {error.strerror}", where=path) from None
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[str, bytes]]:
+    """("file:line", bytes) for every line that is not blank; a line past MAX_LINE_BYTES is an error."""
+    stream = open_input(path)
+    name = "standard input" if str(path) == "-" else str(path)
+    try:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            where = f"{name}:{number}"
+            if len(line) > MAX_LINE_BYTES:
+                raise InputError(
+                    f"this line is longer than {MAX_LINE_BYTES // 2**20} MB",
+                    where=where,
+                    fix="JSONL holds one record a line: is this another kind of file?",
+                )
+            if line.strip():
+                yield where, line
+    finally:
+        if stream is not sys.stdin.buffer:
+            stream.close()
+
+
+def read(path: str | Path) -> Iterator[AnyRecord]:
+    """The records of a file in our format, one at a time. An id that comes twice is an error."""
+    seen: set[int] = set()  # hashes, not ids: a large file must not fill the memory
+    for where, line in read_lines(path):
+        record = loads(line, where)
+        key = hash((type(record), record.id))
+        if key in seen:
+            raise InputError(f"duplicate id {record.id!r}", where=where, fix="give every procedure an id of its own")
+        seen.add(key)
+        yield record
+
+
+def read_traces(path: str | Path) -> Iterator[Trace]:
+    """The traces of a file in our format; a bare procedure comes as a trace without changes."""
+    for record in read(path):
+        if isinstance(record, Trace):
+            yield record
+        elif isinstance(record, Procedure):
+            yield Trace(procedure=record)
+        else:
+            raise InputError(f"expected traces, found a record of kind {_KIND_OF[type(record)]!r}", where=path)
+
+
+@contextmanager
+def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
+    """A binary stream that becomes the file only when the block ends well; `-` is standard output."""
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise InputError("cannot write: this is a folder", where=target, fix="name a file in it")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        stream = temporary.open("xb")
+    except OSError as error:
+        raise InputError(f"cannot write here: {error.strerror}", where=target.parent) from None
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def write(records: Iterable[AnyRecord], path: str | Path) -> int:
+    """Write records to a file, atomically; returns how many."""
+    count = 0
+    with atomic_output(path) as stream:
+        for record in records:
+            stream.write(dumps(record) + b"\n")
+            count += 1
+    return count
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a line, for docs and for other languages."""
+    definitions: dict[str, Any] = {}
+    kinds = []
+    for kind, cls in KINDS.items():
+        whole = cls.model_json_schema(ref_template="#/$defs/{model}")
+        definitions |= whole.pop("$defs", {})
+        whole["properties"] = {"fluents": {"const": FORMAT_VERSION}, "kind": {"const": kind}} | whole["properties"]
+        whole["required"] = ["fluents", "kind", *whole.get("required", [])]
+        kinds.append(whole)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"A line of a fluents file, format {FORMAT_VERSION}",
+        "oneOf": kinds,
+        "$defs": definitions,
+    }

@@ -1,0 +1,248 @@
+"""The values everything else passes around: Procedure, StateChange, Trace.
+
+All are frozen and validated. Words are kept as their source wrote them; what fluents adds
+(canonical names, salience, support) stands beside them, never over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, StringConstraints, model_validator
+from typing_extensions import Self
+
+FORMAT_VERSION = 1
+"""Version of the JSONL format. Raised only when an older reader would misread a newer file."""
+
+UNKNOWN_STEP = "(text not given)"
+"""Stands in for the text of a step in files that hold answers alone."""
+
+Text: TypeAlias = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+"""A string with something to read in it."""
+
+Modality: TypeAlias = Literal["with_image", "without_image", "both"]
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that refuses to change, so that a record holding one stays a value."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("records are frozen: build a new one with .replace(...)")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+
+
+Extra: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(FrozenDict)]
+
+
+class Record(BaseModel):
+    """What all records share: frozen, and no field goes unnoticed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    def replace(self, **changes: Any) -> Self:
+        """A validated copy with some fields set anew."""
+        return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | changes)
+
+
+class Procedure(Record):
+    """A goal and the steps towards it."""
+
+    id: Text
+    goal: str = ""
+    steps: tuple[Text, ...]
+    topic: str | None = None
+    source: str | None = None
+    """Where the text comes from: an address, a file, a dataset."""
+    images: tuple[str, ...] = ()
+    """Addresses of the steps' illustrations, one for each step, or none at all."""
+    extra: Extra = FrozenDict()
+    """What the source file holds that no field here means."""
+
+    @model_validator(mode="after")
+    def _one_image_a_step(self) -> Self:
+        if self.images and len(self.images) != len(self.steps):
+            raise ValueError(f"{len(self.images)} images for {len(self.steps)} steps")
+        return self
+
+
+class Alternatives(Record):
+    """Every wording annotators gave for a field, where it is not simply the field itself."""
+
+    entity: tuple[str, ...] = ()
+    attribute: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class StateChange(Record):
+    """At one step, one attribute of one entity goes from one state to another."""
+
+    step: Annotated[int, "counted from 1"]
+    entity: Text
+    attribute: Text
+    before: str
+    """Empty where the source names entity and attribute alone."""
+    after: str
+    raw: str | None = None
+    """The sentence it was read from, where it is not what the template prints."""
+    alternatives: Alternatives = Alternatives()
+    modality: Modality | None = None
+    """Whether the annotator saw the step's image."""
+    votes: int | None = None
+    """How often annotators' words support it (OpenPI2.0)."""
+    saliency: float | None = None
+    """OpenPI2.0's automatic estimate, before people rated salience."""
+    support: float | None = None
+    """The share of samples or systems that agree with a predicted change, 0 to 1."""
+    mentioned: bool | None = None
+    """Whether the entity stands as a span in this or an earlier step."""
+    cluster: int | None = None
+    """Changes of a step with the same number say the same thing (OpenPI-C)."""
+
+    @property
+    def sentence(self) -> str:
+        """The raw sentence if there is one, else the template filled in."""
+        return self.raw if self.raw is not None else self.templated
+
+    @property
+    def templated(self) -> str:
+        return f"{self.attribute} of {self.entity} was {self.before} before and {self.after} afterwards"
+
+
+class Annotation(Record):
+    """One annotator's own words, from which the published changes were made (OpenPI)."""
+
+    step: int
+    sentence: str
+    entity: str
+    attribute: str
+    before: str
+    after: str
+    modality: Modality
+
+
+class SimilarPair(Record):
+    """Two sentences of one step and how alike they were found (OpenPI v1.1)."""
+
+    step: int
+    first: str
+    second: str
+    similarity: float
+
+
+class AttributeCluster(Record):
+    """The names one attribute of an entity goes by."""
+
+    name: Text
+    mentions: tuple[str, ...]
+    expansions: tuple[str, ...] = ()
+    """Paraphrases nobody wrote, added for fairer evaluation."""
+
+
+class EntityCluster(Record):
+    """The names one entity goes by, and its attributes'."""
+
+    name: Text
+    mentions: tuple[str, ...]
+    expansions: tuple[str, ...] = ()
+    attributes: tuple[AttributeCluster, ...] = ()
+
+
+class TrackedEntity(Record):
+    """What is known of an entity as a whole, and of its part in each step."""
+
+    name: Text
+    wordings: tuple[tuple[str, ...], ...] = ()
+    """Groups of names that annotation joined under this one."""
+    votes: int | None = None
+    score: float | None = None
+    step_votes: tuple[int, ...] = ()
+    """One number a step, or none at all; likewise `step_scores`."""
+    step_scores: tuple[float, ...] = ()
+
+
+class Salience(Record):
+    """How much an entity matters, to the goal or to one step, in somebody's judgement."""
+
+    entity: Text
+    rater: Text
+    """A person ("A1") or a model ("gpt-4")."""
+    step: int | None = None
+    """None for the whole procedure."""
+    value: int | float | None
+    """1 to 5, 0 for irrelevant; None where the rater's answer could not be read. Out-of-range
+    values of the published files are kept as they are."""
+    explanation: str | None = None
+
+
+class Reject(Record):
+    """Something that was said and could not be read as a change."""
+
+    text: str
+    reason: Text
+    step: int | None = None
+    position: int | None = None
+    """Where it stood among the step's answers, counted from 0."""
+
+
+class Provenance(Record):
+    """Where a trace comes from, enough to make it again."""
+
+    tracker: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+    decoding: Extra = FrozenDict()
+    seed: int | None = None
+    version: str | None = None
+    """Of the fluents package."""
+    dataset: str | None = None
+    """Name and split, for gold traces."""
+
+
+class Trace(Record):
+    """A procedure and what changes in it: gold or predicted, one line of a file."""
+
+    procedure: Procedure
+    changes: tuple[StateChange, ...] = ()
+    covered: tuple[int, ...] | None = None
+    """The steps that were answered, where not all were; a step left out is not a step without changes."""
+    rejects: tuple[Reject, ...] = ()
+    clusters: tuple[EntityCluster, ...] = ()
+    entities: tuple[TrackedEntity, ...] = ()
+    salience: tuple[Salience, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    similar: tuple[SimilarPair, ...] = ()
+    provenance: Provenance = Provenance()
+
+    @model_validator(mode="after")
+    def _steps_exist(self) -> Self:
+        count = len(self.procedure.steps)
+        for change in self.changes:
+            if not 1 <= change.step <= count:
+                raise ValueError(f"a change at step {change.step}, but the procedure has steps 1 to {count}")
+        for step in self.covered or ():
+            if not 1 <= step <= count:
+                raise ValueError(f"step {step} is said to be covered, but the procedure has steps 1 to {count}")
+        return self
+
+    @property
+    def id(self) -> str:
+        return self.procedure.id
+
+    @property
+    def covered_steps(self) -> tuple[int, ...]:
+        return tuple(range(1, len(self.procedure.steps) + 1)) if self.covered is None else self.covered
+
+    def at(self, step: int) -> tuple[StateChange, ...]:
+        """The changes of one step, in their order."""
+        return tuple(change for change in self.changes if change.step == step)
+
+    def by_step(self) -> Iterator[tuple[int, str, tuple[StateChange, ...]]]:
+        """(number, text, changes) of every covered step."""
+        found: dict[int, list[StateChange]] = {step: [] for step in self.covered_steps}
+        for change in self.changes:
+            found.setdefault(change.step, []).append(change)
+        for step in sorted(found):
+            yield step, self.procedure.steps[step - 1], tuple(found[step])
