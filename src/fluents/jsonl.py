@@ -107,6 +107,19 @@ def validate_json(cls: type[AnyRecord], data: bytes, where: str) -> AnyRecord:
         raise _input_error(error, where) from None
 
 
+@contextmanager
+def wrong_shape_is_input_error(what: str, where: str) -> Iterator[None]:
+    """Readers of others' files take them apart as if they were right; what breaks in here becomes an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValidationError as error:
+        raise _input_error(error, where) from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(f"{what} ({type(error).__name__}: {error})", where=where) from None
+
+
 def _input_error(error: ValidationError, where: str) -> InputError:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
@@ -157,25 +170,19 @@ def read_lines(path: str | Path) -> Iterator[tuple[str, bytes]]:
 
 def read(path: str | Path) -> Iterator[AnyRecord]:
     """The records of a file in our format, one at a time. An id that comes twice is an error."""
+    return read_records(read_lines(path))
+
+
+def read_records(lines: Iterable[tuple[str, bytes]]) -> Iterator[AnyRecord]:
+    """Likewise, from lines as `read_lines` gives them."""
     seen: set[int] = set()  # hashes, not ids: a large file must not fill the memory
-    for where, line in read_lines(path):
+    for where, line in lines:
         record = loads(line, where)
         key = hash((type(record), record.id))
         if key in seen:
             raise InputError(f"duplicate id {record.id!r}", where=where, fix="give every procedure an id of its own")
         seen.add(key)
         yield record
-
-
-def read_traces(path: str | Path) -> Iterator[Trace]:
-    """The traces of a file in our format; a bare procedure comes as a trace without changes."""
-    for record in read(path):
-        if isinstance(record, Trace):
-            yield record
-        elif isinstance(record, Procedure):
-            yield Trace(procedure=record)
-        else:
-            raise InputError(f"expected traces, found a record of kind {_KIND_OF[type(record)]!r}", where=path)
 
 
 @contextmanager

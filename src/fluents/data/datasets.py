@@ -1,0 +1,104 @@
+"""The datasets by name: `load("openpi:dev")`. Each reads its published files, from the mirror or the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from fluents.data.crepe import trace_of
+from fluents.errors import UnknownNameError
+from fluents.jsonl import AnyRecord
+from fluents.records import Trace
+from fluents.task_records import CrepeCase, PddlTask
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What `fluents data list` shows of a dataset, and how to read it."""
+
+    about: str
+    paper: str
+    splits: tuple[str, ...]
+    reader: str
+    """Import path of a function from a split's name to its records."""
+    files: str | None = None
+    """The catalogue's name for its files, where that is another."""
+
+
+DATASETS: dict[str, Dataset] = {
+    "openpi": Dataset(
+        "state changes crowd workers wrote for the steps of wikiHow articles",
+        "Tandon et al. 2020",
+        ("train", "dev", "test", "formatted-train", "formatted-dev", "formatted-test", "gpt2-dev", "gpt2-test"),
+        "fluents.data.openpi:load",
+    ),
+    "openpi-v1.1": Dataset(
+        "the same with small corrections, and similar answers paired",
+        "Tandon et al. 2020",
+        ("train", "dev", "test"),
+        "fluents.data.openpi:load_v1_1",
+    ),
+    "openpi-c": Dataset(
+        "OpenPI cleaned in three stages; test with gold clusters",
+        "Wu et al. 2023",
+        ("train", "dev", "test"),
+        "fluents.data.openpi_c:load",
+    ),
+    "openpi2": Dataset(
+        "OpenPI dev with canonical names, paraphrases, votes and salience",
+        "Zhang et al. 2024",
+        ("dev", "dev-draft", "ranked-dev", "ranked-test"),
+        "fluents.data.openpi2:load",
+    ),
+    "openpi2-outputs": Dataset(
+        "what two language models answered on OpenPI2.0 dev",
+        "Zhang et al. 2024",
+        tuple(f"{model}-{kind}" for model in ("davinci", "gpt-3.5") for kind in ("schemata", "states", "sentences")),
+        "fluents.data.openpi2_outputs:load",
+        files="openpi2",
+    ),
+    "crepe": Dataset(
+        "how likely events become along a procedure; Codex's answers",
+        "Zhang et al. 2023",
+        ("dev", "test", "codex-events", "codex-entities"),
+        "fluents.data.crepe:load",
+    ),
+    "proc2pddl": Dataset(
+        "wikiHow texts with planning domains and problems",
+        "Zhang et al. 2024",
+        ("all",),
+        "fluents.data.proc2pddl:load",
+    ),
+}
+
+
+def load(name: str) -> Iterator[AnyRecord]:
+    """The records of a dataset's split, named "dataset:split"."""
+    dataset, _, split = name.partition(":")
+    if dataset not in DATASETS:
+        raise UnknownNameError(f"no dataset {dataset!r}", fix=f"one of: {', '.join(DATASETS)}")
+    known = DATASETS[dataset]
+    if split not in known.splits:
+        what = f"{dataset} has no split {split!r}" if split else f"which split of {dataset}?"
+        raise UnknownNameError(what, fix=f"one of: {', '.join(f'{dataset}:{s}' for s in known.splits)}")
+    module, _, function = known.reader.partition(":")
+    reader: Callable[[str], Iterator[AnyRecord]] = getattr(import_module(module), function)
+    return reader(split)
+
+
+def load_traces(name: str) -> Iterator[Trace]:
+    """Likewise, as traces; CREPE's annotated entity states come as changes, Proc2PDDL's procedures without any."""
+    for record in load(name):
+        yield to_trace(record)
+
+
+def to_trace(record: AnyRecord) -> Trace:
+    """Any record as a trace, as far as a trace can hold it."""
+    if isinstance(record, Trace):
+        return record
+    if isinstance(record, CrepeCase):
+        return trace_of(record)
+    if isinstance(record, PddlTask):
+        return Trace(procedure=record.procedure)
+    return Trace(procedure=record)

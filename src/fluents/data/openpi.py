@@ -1,0 +1,304 @@
+"""OpenPI v1.0 and v1.1 (Tandon et al. 2020): reading the published files and writing them back.
+
+Version 1.0 spreads a step over up to four files (question, its metadata, answers, theirs); 1.1 has it on one line.
+Ids and questions are HTML-escaped in the files, the metadata's texts are not: steps here are unescaped, ids are kept.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, zip_longest
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from fluents.data import published
+from fluents.errors import InputError
+from fluents.jsonl import wrong_shape_is_input_error
+from fluents.records import UNKNOWN_STEP, Annotation, Modality, Procedure, Provenance, SimilarPair, StateChange, Trace
+from fluents.templates import parse_all, split_answers
+
+QUESTION_END = " Now, what happens?"
+STEP_MARK = "||"
+MAX_STEP = 100_000
+"""A procedure has a handful of steps; a number past this is a mistake that would eat the memory."""
+
+
+class Row(NamedTuple):
+    """Everything the files say of one step; what they do not say is None."""
+
+    where: str
+    procedure_id: str
+    step: int
+    question: str | None = None
+    metadata: dict[str, Any] | None = None
+    answers: list[str] | None = None
+    answers_metadata: list[dict[str, Any]] | None = None
+    similar: list[list[Any]] | None = None
+
+    @property
+    def has_text(self) -> bool:
+        return self.question is not None or self.metadata is not None
+
+
+def split_id(step_id: str, where: str) -> tuple[str, int]:
+    """ "address||3" → ("address", 3)."""
+    procedure_id, mark, number = step_id.rpartition(STEP_MARK)
+    if not mark or not procedure_id or not number.isdecimal() or not 1 <= int(number[:9]) <= MAX_STEP:
+        raise InputError(f"the id {step_id!r} is not of the form procedure||step", where=where)
+    return procedure_id, int(number)
+
+
+def row(where: str, *lines: dict[str, Any]) -> Row:
+    """One step from its line in each of the files; all must speak of the same step."""
+    ids = [line.get("id") for line in lines]
+    if not isinstance(ids[0], str) or any(other != ids[0] for other in ids):
+        raise InputError(f"the files' lines do not speak of one step: {ids}", where=where)
+    merged = {key: value for line in lines for key, value in line.items()}
+    answers_metadata = merged.get("answers_metadata")
+    return Row(
+        where,
+        *split_id(ids[0], where),
+        question=merged.get("question"),
+        metadata=merged.get("question_metadata"),
+        answers=merged.get("answers"),
+        answers_metadata=answers_metadata if isinstance(answers_metadata, list) else None,
+        similar=merged.get("answers_sim"),
+    )
+
+
+def goal_of(procedure_id: str) -> str:
+    """The goal a wikiHow address spells: its last part, unescaped, dashes read as spaces."""
+    return html.unescape(procedure_id.rsplit("/", 1)[-1]).replace("-", " ")
+
+
+def traces(rows: Iterable[Row], dataset: str) -> Iterator[Trace]:
+    """One trace for each run of rows of one procedure.
+
+    Steps must count 1, 2, 3 … — except in files that hold answers alone, where a step may be left out.
+    """
+    seen: set[str] = set()
+    for procedure_id, run in groupby(rows, key=lambda row: row.procedure_id):
+        steps = list(run)
+        if procedure_id in seen:
+            raise InputError(f"duplicate id {procedure_id!r}: its steps stand in two places", where=steps[0].where)
+        seen.add(procedure_id)
+        last = 0
+        for row in steps:
+            if row.step <= last:
+                raise InputError(f"duplicate or misplaced id {row.procedure_id}{STEP_MARK}{row.step}", where=row.where)
+            if row.step != last + 1 and row.has_text:
+                raise InputError(f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}", where=row.where)
+            last = row.step
+        with wrong_shape_is_input_error("this step is not in the OpenPI shape", steps[0].where):
+            trace = _trace(procedure_id, steps, dataset)
+        yield trace
+
+
+def _trace(procedure_id: str, rows: Sequence[Row], dataset: str) -> Trace:
+    changes: list[StateChange] = []
+    rejects = []
+    annotations: list[Annotation] = []
+    for row in rows:
+        read, unread = parse_all(row.answers or (), row.step)
+        noted = [_annotation(note, row.step) for note in row.answers_metadata or ()]
+        changes += _with_modality(read, noted)
+        rejects += unread
+        annotations += noted
+    return Trace(
+        procedure=_procedure(procedure_id, rows),
+        changes=tuple(changes),
+        covered=None if len(rows) == rows[-1].step else tuple(row.step for row in rows),
+        rejects=tuple(rejects),
+        annotations=tuple(annotations),
+        similar=tuple(
+            SimilarPair(step=row.step, first=first, second=second, similarity=similarity)
+            for row in rows
+            for first, second, similarity in row.similar or ()
+        ),
+        provenance=Provenance(dataset=dataset),
+    )
+
+
+def _procedure(procedure_id: str, rows: Sequence[Row]) -> Procedure:
+    if not any(row.has_text for row in rows):
+        return Procedure(id=procedure_id, goal=goal_of(procedure_id), steps=(UNKNOWN_STEP,) * rows[-1].step)
+    known = [row.metadata or {} for row in rows]
+    steps: list[str] = []
+    questions: dict[str, JsonValue] = {}
+    for row, metadata in zip(rows, known, strict=True):
+        step = metadata["query"] if "query" in metadata else _added_text(row, steps)
+        if not isinstance(step, str) or not step.strip():
+            raise InputError(f"step {row.step} of {procedure_id} has no text", where=row.where)
+        steps.append(step)
+        if row.question is not None and row.question != question_for(steps):
+            questions[str(row.step)] = row.question  # two training questions do not follow from their steps
+    return Procedure(
+        id=procedure_id,
+        goal=goal_of(procedure_id),
+        steps=tuple(steps),
+        topic=known[0].get("topic"),
+        source=known[0].get("url"),
+        images=tuple(metadata["image_url"] for metadata in known if "image_url" in metadata),
+        extra={"questions": questions} if questions else {},
+    )
+
+
+def _added_text(row: Row, earlier: Sequence[str]) -> str:
+    """The step as what a question adds to the steps before it, where the metadata does not give it."""
+    if row.question is None:
+        raise InputError("neither a question nor its metadata gives the step's text", where=row.where)
+    text = html.unescape(row.question.removesuffix(QUESTION_END))
+    return text.strip().removeprefix(" ".join(earlier)).strip()
+
+
+def question_for(steps: Sequence[str]) -> str:
+    """The question the files ask about the last of these steps."""
+    return html.escape(" ".join(steps[:-1]) + " " + steps[-1] + QUESTION_END)
+
+
+def _annotation(note: dict[str, Any], step: int) -> Annotation:
+    return Annotation(
+        step=step,
+        sentence=note["answer"],
+        entity=note["entity"],
+        attribute=note["attr"],
+        before=note["before"],
+        after=note["after"],
+        modality=note["modality"],
+    )
+
+
+def _with_modality(changes: Iterable[StateChange], noted: Iterable[Annotation]) -> list[StateChange]:
+    """Tell each change whether its annotators saw an image, by the sentence, punctuation aside."""
+    seen: dict[str, Modality] = {}
+    for note in noted:
+        key = _plain(note.sentence)
+        seen[key] = note.modality if seen.get(key, note.modality) == note.modality else "both"
+    found = [(change, seen.get(_plain(change.sentence))) for change in changes]
+    return [change.replace(modality=modality) if modality else change for change, modality in found]
+
+
+def _plain(sentence: str) -> str:
+    return re.sub(r"[,.]", "", sentence)
+
+
+def load(split: str) -> Iterator[Trace]:
+    """Version 1.0: the gold splits, the 2020 training format of each, and GPT-2's released predictions."""
+    if split.startswith("formatted-"):
+        return traces(_formatted(split.removeprefix("formatted-")), f"openpi:{split}")
+    if split.startswith("gpt2-"):
+        path = f"emnlp2020-predictions/predictions/on_openpi_v1.0/{split.removeprefix('gpt2-')}.predictions.jsonl"
+        return traces((row(where, line) for where, line in published.lines("openpi", path)), f"openpi:{split}")
+    names = ["id_question", "id_question_metadata", "id_answers"] + ["id_answers_metadata"] * (split != "train")
+    columns = [published.lines("openpi", f"data/gold/{split}/{name}.jsonl") for name in names]
+    return traces(_joined(columns), f"openpi:{split}")
+
+
+def load_v1_1(split: str) -> Iterator[Trace]:
+    rows = (row(where, line) for where, line in published.lines("openpi-v1.1", f"data/gold-v1.1/{split}.jsonl"))
+    return traces(rows, f"openpi-v1.1:{split}")
+
+
+def _joined(columns: Iterable[Iterator[tuple[str, Any]]]) -> Iterator[Row]:
+    for lines in zip_longest(*columns):
+        if None in lines:
+            raise InputError("one of the files is shorter than the others", where=next(li[0] for li in lines if li))
+        yield row(lines[0][0], *(line for _, line in lines))
+
+
+def _formatted(part: str) -> Iterator[Row]:
+    """The 2020 training format holds a step's answers in one string."""
+    for where, line in published.lines("openpi", f"data/formatted_for_gpt2/{part}.jsonl"):
+        answers = split_answers(line["answer"])
+        yield row(where, {"id": line["id"], "question": line["question"], "answers": answers})
+
+
+# Writing
+
+
+def answers_of(trace: Trace, step: int) -> list[str]:
+    """A step's sentences as the files had them, those included that could not be read."""
+    sentences = [change.sentence for change in trace.at(step)]
+    for reject in trace.rejects:  # in order of position, so each insertion is at its final place
+        if reject.step == step and reject.position is not None:
+            sentences.insert(reject.position, reject.text)
+    return sentences
+
+
+def question_lines(trace: Trace) -> Iterator[dict[str, Any]]:
+    for step, _, _ in trace.by_step():
+        yield {"id": f"{trace.id}{STEP_MARK}{step}", "question": _question(trace.procedure, step)}
+
+
+def answer_lines(trace: Trace) -> Iterator[dict[str, Any]]:
+    for step, _, _ in trace.by_step():
+        yield {"id": f"{trace.id}{STEP_MARK}{step}", "answers": answers_of(trace, step)}
+
+
+def question_metadata_lines(trace: Trace) -> Iterator[dict[str, Any]]:
+    for step, _, _ in trace.by_step():
+        yield {"id": f"{trace.id}{STEP_MARK}{step}", "question_metadata": _metadata(trace.procedure, step)}
+
+
+def answer_metadata_lines(trace: Trace) -> Iterator[dict[str, Any]]:
+    for step, _, _ in trace.by_step():
+        notes = _notes(trace, step)
+        # The files have an empty object, not a list, for procedures whose metadata is missing.
+        yield {
+            "id": f"{trace.id}{STEP_MARK}{step}",
+            "answers_metadata": notes if notes or trace.procedure.source is not None else {},
+        }
+
+
+def combined_lines(trace: Trace) -> Iterator[dict[str, Any]]:
+    """Version 1.1: everything of a step on one line."""
+    for step, _, _ in trace.by_step():
+        yield {
+            "id": f"{trace.id}{STEP_MARK}{step}",
+            "question": _question(trace.procedure, step),
+            "answers": answers_of(trace, step),
+            "question_metadata": _metadata(trace.procedure, step),
+            "answers_metadata": _notes(trace, step),
+            "answers_sim": [[pair.first, pair.second, pair.similarity] for pair in trace.similar if pair.step == step],
+        }
+
+
+def _question(procedure: Procedure, step: int) -> str:
+    questions = procedure.extra.get("questions")
+    given = questions.get(str(step)) if isinstance(questions, dict) else None
+    return given if isinstance(given, str) else question_for(procedure.steps[:step])
+
+
+def _metadata(procedure: Procedure, step: int) -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
+    if procedure.source is not None:
+        metadata = {
+            "url": procedure.source,
+            "step_id": str(step),
+            "context": " ".join(procedure.steps[: step - 1]),
+            "query": procedure.steps[step - 1],
+            "future_context": " ".join(procedure.steps[step:]),
+        }
+    if procedure.topic is not None:
+        metadata["topic"] = procedure.topic
+    if procedure.images:
+        metadata["image_url"] = procedure.images[step - 1]
+    return metadata
+
+
+def _notes(trace: Trace, step: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "answer": note.sentence,
+            "entity": note.entity,
+            "before": note.before,
+            "after": note.after,
+            "attr": note.attribute,
+            "modality": note.modality,
+        }
+        for note in trace.annotations
+        if note.step == step
+    ]

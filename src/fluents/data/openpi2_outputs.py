@@ -1,0 +1,130 @@
+"""What language models answered on OpenPI2.0: the released outputs, and the OpenPI2.0 API's own shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fluents.data import openpi2, published
+from fluents.data.openpi2 import BAR
+from fluents.errors import InputError
+from fluents.jsonl import wrong_shape_is_input_error
+from fluents.records import Alternatives, Procedure, Provenance, Reject, Salience, StateChange, Trace
+from fluents.templates import parse_all
+
+NO_ATTRIBUTE = "an entity without an attribute"
+
+
+def traces(document: Mapping[str, Any], gold: Mapping[str, Procedure], model: str, where: str) -> Iterator[Trace]:
+    """A released output file: for every procedure a list of steps, each schemata, states or sentences."""
+    for procedure_id, steps in document.items():
+        if procedure_id not in gold or len(steps) != len(gold[procedure_id].steps):
+            raise InputError(f"procedure {procedure_id!r} is not one of the gold's", where=where)
+        changes: list[StateChange] = []
+        rejects: list[Reject] = []
+        for step, answers in enumerate(steps, start=1):
+            found, unread = _step(answers, step)
+            changes += found
+            rejects += unread
+        yield Trace(
+            procedure=gold[procedure_id],
+            changes=tuple(changes),
+            rejects=tuple(rejects),
+            provenance=Provenance(tracker="replay", model=model),
+        )
+
+
+def _step(answers: Any, step: int) -> tuple[list[StateChange], list[Reject]]:
+    if isinstance(answers, dict):
+        return _schemata(answers, step)
+    if answers and isinstance(answers[0], list):
+        return [_state(*fields, step=step) for fields in answers], []
+    return parse_all(answers, step)
+
+
+def _schemata(answers: Mapping[str, list[str]], step: int) -> tuple[list[StateChange], list[Reject]]:
+    """{entity: [attributes]}; an entity with none, or a nameless one, is a reject: some metrics count it."""
+    changes, rejects = [], []
+    position = 0
+    for entity, attributes in answers.items():
+        for attribute in attributes or [""]:
+            if entity.strip() and attribute.strip():
+                changes.append(StateChange(step=step, entity=entity, attribute=attribute, before="", after=""))
+            else:
+                rejects.append(
+                    Reject(step=step, text=f"{entity}{BAR}{attribute}", reason=NO_ATTRIBUTE, position=position)
+                )
+            position += 1
+    return changes, rejects
+
+
+def _state(entity: str, attribute: str, before: str, after: str, *, step: int) -> StateChange:
+    entities, attributes = tuple(entity.split(BAR)), tuple(attribute.split(BAR))
+    return StateChange(
+        step=step,
+        entity=entities[0],
+        attribute=attributes[0],
+        before=before,
+        after=after,
+        alternatives=Alternatives(
+            entity=entities if len(entities) > 1 else (), attribute=attributes if len(attributes) > 1 else ()
+        ),
+    )
+
+
+def load(split: str) -> Iterator[Trace]:
+    """ "davinci-schemata" and the like."""
+    model, _, kind = split.rpartition("-")
+    name = {"schemata": "schema_{}_1", "states": "states_{}", "sentences": "schema_{}_2"}[kind]
+    path = f"v2.0/output/dev_{name.format('chatgpt' if model == 'gpt-3.5' else model)}.json"
+    gold = {trace.id: trace.procedure for trace in openpi2.variant(f"{openpi2.V4}.json", "dev")}
+    value, where = published.document("openpi2", path)
+    return traces(value, gold, {"davinci": "text-davinci-003", "gpt-3.5": "gpt-3.5-turbo"}[model], where)
+
+
+def api_procedures(value: Any, where: str) -> Iterator[Procedure]:
+    """The API's input: {"input": [{"id", "goal", "steps"}, …]}, or such a list, or one such object."""
+    items = value["input"] if isinstance(value, dict) and "input" in value else value
+    for item in items if isinstance(items, list) else [items]:
+        with wrong_shape_is_input_error('not of the form {"id", "goal", "steps"}', where):
+            procedure = Procedure(id=str(item["id"]), goal=item["goal"], steps=tuple(item["steps"]))
+        yield procedure
+
+
+def api_traces(document: Mapping[str, Any], where: str) -> Iterator[Trace]:
+    """The API's output: states and salience by procedure id; its goals are in the input, not here."""
+    for procedure_id, value in document.items():
+        with wrong_shape_is_input_error(f"procedure {procedure_id!r} is not in the OpenPI2.0 API's shape", where):
+            trace = _api_trace(procedure_id, value)
+        yield trace
+
+
+def _api_trace(procedure_id: str, value: Mapping[str, Any]) -> Trace:
+    steps = [value["states"][key] for key in sorted(value["states"], key=int)]
+    changes = [
+        StateChange(step=number, entity=entity, **state)
+        for number, step in enumerate(steps, start=1)
+        for entity, states in step["entities"].items()
+        for state in states
+    ]
+    ratings = [(None, rating, "global") for rating in value.get("global_salience", ())]
+    ratings += [
+        (number, rating, "local")
+        for number, step in enumerate(value.get("local_salience", ()), start=1)
+        for rating in step
+    ]
+    return Trace(
+        procedure=Procedure(id=procedure_id, steps=tuple(step["step"] for step in steps)),
+        changes=tuple(changes),
+        salience=tuple(
+            Salience(
+                entity=rating["entity"],
+                rater="OpenPI2.0 API",
+                step=number,
+                value=rating[f"{scope}_salience_pred"],
+                explanation=rating[f"{scope}_salience_explanation"],
+            )
+            for number, rating, scope in ratings
+        ),
+        provenance=Provenance(tracker="OpenPI2.0 API"),
+    )

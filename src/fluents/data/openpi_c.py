@@ -1,0 +1,110 @@
+"""OpenPI-C (Wu et al. 2023): the cleaned data, and its test set with gold clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from fluents.data import published
+from fluents.data.openpi import STEP_MARK, goal_of
+from fluents.errors import InputError
+from fluents.jsonl import wrong_shape_is_input_error
+from fluents.records import Procedure, Provenance, StateChange, Trace
+
+
+class Line(NamedTuple):
+    """One line of the files: a step, its changes as [entity, attribute, before, after]."""
+
+    where: str
+    procedure_id: str
+    step: int
+    text: str
+    answers: list[list[str]]
+
+
+def line(where: str, value: dict[str, Any]) -> Line:
+    with wrong_shape_is_input_error('not {"id": [address, step], "query": …, "answers": [[4 strings], …]}', where):
+        procedure_id, step = value["id"]
+        return Line(where, procedure_id, step, value["query"], value["answers"])
+
+
+def traces(lines: Iterable[Line], dataset: str) -> Iterator[Trace]:
+    """One trace for each run of lines of one procedure; their steps must count 1, 2, 3 …"""
+    seen: set[str] = set()
+    for procedure_id, run in groupby(lines, key=lambda line: line.procedure_id):
+        steps = list(run)
+        if procedure_id in seen:
+            raise InputError(f"duplicate id {procedure_id!r}: its steps stand in two places", where=steps[0].where)
+        seen.add(procedure_id)
+        for number, step in enumerate(steps, start=1):
+            if step.step != number:
+                raise InputError(f"expected step {number} of {procedure_id}, found {step.step}", where=step.where)
+        with wrong_shape_is_input_error("not in the OpenPI-C shape", steps[0].where):
+            trace = _trace(procedure_id, steps, dataset)
+        yield trace
+
+
+def _trace(procedure_id: str, steps: list[Line], dataset: str) -> Trace:
+    return Trace(
+        procedure=Procedure(
+            id=procedure_id,
+            goal=goal_of(procedure_id),
+            steps=tuple(step.text for step in steps),
+            source=procedure_id,
+        ),
+        changes=tuple(
+            StateChange(step=step.step, entity=entity, attribute=attribute, before=before, after=after)
+            for step in steps
+            for entity, attribute, before, after in step.answers
+        ),
+        provenance=Provenance(dataset=dataset),
+    )
+
+
+def with_clusters(gold: Iterable[Trace], clustered: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[Trace]:
+    """Set each change's cluster from the clustered file, which knows it by its sentence."""
+    numbers: dict[tuple[str, str], int] = {}
+    for where, value in clustered:
+        if len(value["answers"]) != len(value["answer_clusters"]):
+            raise InputError("as many clusters as answers are needed", where=where)
+        for sentence, cluster in zip(value["answers"], value["answer_clusters"], strict=True):
+            numbers[value["id"], sentence] = cluster
+    for trace in gold:
+        yield trace.replace(
+            changes=tuple(
+                change.replace(cluster=numbers[f"{trace.id}{STEP_MARK}{change.step}", change.templated])
+                for change in trace.changes
+            )
+        )
+
+
+def load(split: str) -> Iterator[Trace]:
+    lines = (line(where, value) for where, value in published.lines("openpi-c", f"data/{split}.jsonl"))
+    gold = traces(lines, f"openpi-c:{split}")
+    if split != "test":
+        return gold
+    return with_clusters(gold, published.lines("openpi-c", "data/test.jsonl.clustered"))
+
+
+# Writing
+
+
+def lines_of(trace: Trace) -> Iterator[dict[str, Any]]:
+    for step, text, changes in trace.by_step():
+        yield {
+            "id": [trace.id, step],
+            "query": text,
+            "answers": [[change.entity, change.attribute, change.before, change.after] for change in changes],
+        }
+
+
+def clustered_lines_of(trace: Trace) -> Iterator[dict[str, Any]]:
+    """The clustered file's shape: sentences sorted, each once; changes without a cluster are left out."""
+    for step, _, changes in trace.by_step():
+        clusters = {change.templated: change.cluster for change in changes if change.cluster is not None}
+        yield {
+            "id": f"{trace.id}{STEP_MARK}{step}",
+            "answers": sorted(clusters),
+            "answer_clusters": [clusters[sentence] for sentence in sorted(clusters)],
+        }
