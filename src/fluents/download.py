@@ -1,0 +1,268 @@
+"""Files from the network: checked, resumed where they broke off, and shared by processes that want the same one.
+
+A file appears at its place only whole and with the right SHA-256. Until then its bytes wait in `<name>.part`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import httpx
+from filelock import FileLock, Timeout
+
+from fluents.errors import ChecksumError, DataMissingError
+
+ATTEMPTS = 5
+"""How often a download that breaks off is taken up again before it counts as failed."""
+
+FIRST_PAUSE = 0.5
+"""Seconds before the second attempt; every further pause is twice as long."""
+
+LOCK_TIMEOUT = 30 * 60.0
+"""Seconds to wait for another process that downloads the same file."""
+
+Progress: TypeAlias = Callable[[int, int | None], None]
+"""Told the bytes that are there and the bytes in all, where they are known."""
+
+_BUSY = {408, 425, 429}  # "later", said by servers in the range that otherwise means "never"
+_TRY_AGAIN = "check the connection and run this again: it goes on where it stopped"
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in lower-case hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def open_client() -> httpx.Client:
+    """Connections that several downloads can share; close it when done."""
+    try:
+        return httpx.Client(follow_redirects=True)
+    except (ImportError, OSError, ValueError) as error:  # a proxy or a certificate file that cannot be used
+        raise DataMissingError(
+            f"cannot set up a connection: {error}", fix="check the proxy and certificate variables of the environment"
+        ) from None
+
+
+def download(
+    url: str,
+    target: Path,
+    *,
+    sha256: str,
+    size: int | None = None,
+    progress: Progress | None = None,
+    timeout: float = 30.0,
+    client: httpx.Client | None = None,
+) -> Path:
+    """The file at `url` (http, https or file), at `target`, with the SHA-256 asked for; no request if it is there.
+
+    `timeout` is the longest silence of the server, in seconds. `client` is one from `open_client`, to be shared.
+    """
+    sha256 = sha256.lower()
+    part = target.with_name(f"{target.name}.part")
+    try:
+        if _holds(target, sha256):
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(target):
+            if not _holds(target, sha256):  # nobody fetched it while we waited
+                _Transfer(url, part, sha256, size, progress, timeout).run(client)
+                os.replace(part, target)
+    except OSError as error:
+        raise DataMissingError(
+            f"cannot store {target.name}: {error.strerror or error}",
+            where=target,
+            fix="see that the disk has room and the folder can be written",
+        ) from None
+    return target
+
+
+def _holds(path: Path, sha256: str) -> bool:
+    return path.is_file() and sha256_of(path) == sha256
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Holds the lock of `target`. The system frees it when its holder dies, so no lock is ever stale."""
+    lock = FileLock(target.with_name(f".{target.name}.lock"))
+    try:
+        lock.acquire(timeout=LOCK_TIMEOUT)
+    except Timeout:
+        raise DataMissingError(
+            f"another process has been downloading {target.name} for {LOCK_TIMEOUT / 60:g} minutes",
+            where=target,
+            fix="wait for it or end it, then run this again",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _BrokenOffError(Exception):
+    """The attempt failed in a way that the next one may not."""
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """One file on its way into its `.part`."""
+
+    url: str
+    part: Path
+    sha256: str
+    size: int | None
+    progress: Progress | None
+    timeout: float
+
+    def run(self, client: httpx.Client | None) -> None:
+        """Leaves the whole file, checked, in the part."""
+        resumed = self.received() > 0
+        self.fill(client)
+        found = self.mismatch()
+        if found and resumed:  # the old part may be of another file; what a server sends in one piece is not
+            self.part.unlink()
+            self.fill(client)
+            found = self.mismatch()
+        if found:
+            self.part.unlink()
+            raise ChecksumError(
+                f"{self.name} is not the file it should be: {found}",
+                where=self.address,
+                fix="run this again; if it fails again, the file at this address has changed",
+            )
+
+    @property
+    def name(self) -> str:
+        return self.part.name.removesuffix(".part")
+
+    @property
+    def address(self) -> str:
+        """The address as it may be shown: without a password."""
+        try:
+            parsed = httpx.URL(self.url)
+        except httpx.InvalidURL:
+            return self.url
+        return str(parsed.copy_with(userinfo=b"")) if parsed.userinfo else self.url
+
+    def received(self) -> int:
+        return self.part.stat().st_size if self.part.exists() else 0
+
+    def mismatch(self) -> str | None:
+        """What is wrong with the whole part, in words; None if nothing is."""
+        if self.size is not None and self.received() != self.size:
+            return f"expected {self.size} bytes, found {self.received()}"
+        found = sha256_of(self.part)
+        return None if found == self.sha256 else f"expected SHA-256 {self.sha256}, found {found}"
+
+    def fill(self, client: httpx.Client | None) -> None:
+        if self.url.startswith("file:"):
+            self.copy()
+        elif client is not None:
+            self.fetch(client)
+        else:
+            with open_client() as own:
+                self.fetch(own)
+
+    def copy(self) -> None:
+        source = Path(url2pathname(urlsplit(self.url).path))
+        if not source.is_file():
+            raise DataMissingError(f"no such file to copy: {source}", where=self.url, fix="check the address")
+        shutil.copyfile(source, self.part)
+
+    def fetch(self, client: httpx.Client) -> None:
+        """Attempts, with growing pauses between them, until the part is whole."""
+        reason = ""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(FIRST_PAUSE * 2 ** (attempt - 1))
+            try:
+                return self.attempt(client)
+            except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.TooManyRedirects, UnicodeError) as error:
+                raise DataMissingError(  # UnicodeError: a host name that cannot be one
+                    f"cannot download {self.name}: {error}", where=self.address, fix="check the address"
+                ) from None
+            except (httpx.TransportError, _BrokenOffError) as error:
+                reason = str(error) or type(error).__name__
+        raise DataMissingError(
+            f"could not download {self.name} in {ATTEMPTS} attempts: {reason}", where=self.address, fix=_TRY_AGAIN
+        )
+
+    def attempt(self, client: httpx.Client) -> None:
+        """One request for what is still missing."""
+        start = self.received()
+        if self.size is not None and start > self.size:
+            self.part.unlink()
+            start = 0
+        if self.size is not None and start == self.size:
+            self.part.touch()  # an empty file has an empty part
+            return
+        headers = {"Accept-Encoding": "identity"}  # the checksum is of the file, not of a packed form of it
+        if start:
+            headers["Range"] = f"bytes={start}-"
+        with client.stream("GET", self.url, headers=headers, timeout=self.timeout) as response:
+            if response.status_code == 416 and start:
+                self.accept_end_of_file(response, start)
+            else:
+                self.receive(response, self.start_of_body(response, start))
+
+    def accept_end_of_file(self, response: httpx.Response, start: int) -> None:
+        """The server has nothing after the part: it is whole, or it is no part of this file."""
+        if response.headers.get("Content-Range") != f"bytes */{start}":
+            self.part.unlink()
+            raise _BrokenOffError("the server has less than was already there (416)")
+
+    def start_of_body(self, response: httpx.Response, asked: int) -> int:
+        """Where in the file the bytes of this response belong."""
+        status = f"{response.status_code} {response.reason_phrase}".strip()
+        if response.status_code == 200:
+            return 0  # asked for a range or not, this is the whole file
+        if response.status_code == 206 and asked:
+            if re.match(rf"bytes {asked}-", response.headers.get("Content-Range", "")):
+                return asked
+            self.part.unlink()
+            raise _BrokenOffError("the server sent another range than the one asked for")
+        if response.is_server_error or response.status_code in _BUSY:
+            raise _BrokenOffError(f"the server answered {status}")
+        raise DataMissingError(
+            f"cannot download {self.name}: the server answered {status}", where=self.address, fix="check the address"
+        )
+
+    def receive(self, response: httpx.Response, start: int) -> None:
+        """Writes the body into the part, from `start` on."""
+        total = self.size if self.size is not None else _length_of_file(response)
+        done = start
+        with self.part.open("ab" if start else "wb") as stream:
+            for block in response.iter_raw():
+                stream.write(block)
+                done += len(block)
+                if self.progress:
+                    self.progress(done, total)
+                if self.size is not None and done > self.size:
+                    break  # not our file, and perhaps without end
+            stream.flush()
+            os.fsync(stream.fileno())
+        if total is not None and done < total and _length_of_file(response) != done:
+            raise _BrokenOffError(f"the connection closed after {done} of {total} bytes")
+
+
+def _length_of_file(response: httpx.Response) -> int | None:
+    """How long the whole file is, by the server's account."""
+    if response.status_code == 206:
+        length = response.headers.get("Content-Range", "").rpartition("/")[2]
+    else:
+        length = response.headers.get("Content-Length", "")
+    return int(length) if re.fullmatch(r"[0-9]{1,18}", length) else None
