@@ -138,6 +138,13 @@ def local_path(file: DataFile) -> Path:
     return path
 
 
+def is_here(dataset: str) -> bool:
+    """Whether all files of a dataset that can be checked are on this machine, by their length alone."""
+    folder = mirror_dir() or cache_dir()
+    paths = ((folder / file.mirror_path, file.size) for file in files(dataset) if file.sha256 is not None)
+    return all(path.is_file() and path.stat().st_size == size for path, size in paths)
+
+
 @lru_cache(maxsize=4096)
 def _sha256_once(path: Path, size: int, modified: int) -> str:  # noqa: ARG001 - size and time tell versions apart
     return sha256_of(path)

@@ -26,6 +26,10 @@ def read(source: str | Path) -> Iterator[AnyRecord]:
     name = str(source)
     if name.partition(":")[0] in DATASETS and not Path(name).exists():
         return load(name)
+    if name != "-" and not Path(name).exists():
+        raise InputError(
+            "neither a file nor a dataset", where=name, fix="check the path; `fluents data list` names the datasets"
+        )
     return read_file(source)
 
 

@@ -1,0 +1,3 @@
+from fluents.cli import main
+
+main()

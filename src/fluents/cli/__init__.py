@@ -1,0 +1,49 @@
+"""The command line: one thin function per command, each arguments plus one call into the library."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from fluents import __version__
+from fluents.cli import data, segment
+from fluents.errors import FluentsError
+
+app = typer.Typer(
+    name="fluents",
+    help="What changes, from what to what, at every step of a procedure.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("segment")(segment.segment)
+app.add_typer(data.app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line. What the user can mend ends with status 2 and no traceback."""
+    try:
+        app()
+    except FluentsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; Python would complain again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

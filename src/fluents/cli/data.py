@@ -1,0 +1,152 @@
+"""fluents data list | get | stats | show | convert"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from fluents.cli.output import download_progress, emit, messages, show, show_json
+
+app = typer.Typer(
+    help="The published datasets: what there is, fetching it, reading it, writing it in other shapes.",
+    no_args_is_help=True,
+)
+AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs.")]
+
+
+@app.command("list")
+def list_(
+    files: Annotated[bool, typer.Option("--files", help="Every file, with its repository and commit.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the datasets, their splits, and whether they are on this machine.
+
+    Example: `fluents data list --files`
+    """
+    from fluents.data import catalogue
+    from fluents.data.datasets import DATASETS
+    from fluents.report.terminal import table_of
+
+    if files:
+        rows = [asdict(file) for name in catalogue.DATASETS for file in catalogue.files(name)]
+        columns = ("dataset", "repo", "commit", "path", "size", "sha256")
+    else:
+        rows = [
+            {
+                "name": name,
+                "what": dataset.about,
+                "paper": dataset.paper,
+                "splits": " ".join(dataset.splits),
+                "licence": catalogue.LICENCES[dataset.files or name],
+                "here": "yes" if catalogue.is_here(dataset.files or name) else "no",
+            }
+            for name, dataset in DATASETS.items()
+        ]
+        columns = ("name", "what", "paper", "splits", "licence", "here")
+    if as_json:
+        show_json(rows)
+    else:
+        show(table_of(columns, ([str(row[column] or "-") for column in columns] for row in rows), words=len(columns)))
+
+
+@app.command()
+def get(
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi; all if none is named.")] = None,
+) -> None:
+    """Download datasets into the cache, checking every file's SHA-256. An interrupted download goes on where it was.
+
+    Example: `fluents data get openpi openpi-c`
+    """
+    from fluents.data import catalogue
+    from fluents.data.datasets import DATASETS
+
+    wanted = [DATASETS[name].files or name if name in DATASETS else name for name in names or catalogue.DATASETS]
+    if catalogue.mirror_dir():
+        messages.print("FLUENTS_DATA_MIRROR is set: the commands read from there, not from the cache", style="yellow")
+    for name in dict.fromkeys(wanted):
+        with download_progress(name) as progress:
+            paths = catalogue.fetch(name, progress=progress)
+        messages.print(f"{name}: {len(paths)} files in {catalogue.cache_dir()}", markup=False)
+
+
+@app.command()
+def stats(
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets; all if none is named.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count what the files hold, beside what the papers print; * marks a difference.
+
+    Example: `fluents data stats openpi`
+    """
+    from fluents.data.datasets import DATASETS
+    from fluents.data.stats import stats as count
+    from fluents.report.terminal import table_of
+
+    found = {name: count(name) for name in names or DATASETS}
+    if as_json:
+        show_json({name: [{**asdict(stat), "differs": stat.differs} for stat in rows] for name, rows in found.items()})
+        return
+    for name, rows in found.items():
+        cells = (
+            (
+                stat.what,
+                stat.split,
+                f"{stat.counted:,}" if isinstance(stat.counted, int) else f"{stat.counted:.2f}",
+                f"{stat.printed or ''}{' *' if stat.differs else ''}",
+            )
+            for stat in rows
+        )
+        show(table_of(("", "split", "in the files", "in the paper"), cells, title=name, words=2))
+        show("")
+
+
+@app.command("show")
+def show_(
+    source: Annotated[str, typer.Argument(help="A dataset's split, such as openpi2:dev, or a file.")],
+    id: Annotated[str | None, typer.Option(help="Only the procedure with this id.")] = None,
+    number: Annotated[int, typer.Option("-n", help="How many to show.")] = 1,
+    as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
+) -> None:
+    """Show procedures and their changes.
+
+    Example: `fluents data show openpi:dev -n 2`
+    """
+    from fluents.data.shapes import read_traces
+    from fluents.errors import UnknownNameError
+    from fluents.report.terminal import trace_view
+
+    found = islice((t for t in read_traces(source) if id is None or t.id == id), number if id is None else 1)
+    traces = list(found)
+    if not traces:
+        raise UnknownNameError(f"no procedure with the id {id!r}", where=source, fix="leave out --id to see the first")
+    emit(traces, trace_view, None, as_json)
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(help="A dataset's split, such as openpi:dev, or a file in any known shape.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write; for openpi, a folder.")],
+    to: Annotated[
+        str, typer.Option(help="fluents, openpi, openpi-v1.1, openpi-c, openpi-c-clustered, openpi2 or parquet.")
+    ] = "fluents",
+) -> None:
+    """Write a dataset or a file in another shape, and say which fields that shape cannot hold.
+
+    Example: `fluents data convert openpi-c:test --to parquet -o test.parquet`
+    """
+    from fluents.data.datasets import to_trace
+    from fluents.data.shapes import lost, read, write
+
+    if to == "fluents":
+        count = write(read(source), to, output)
+    else:
+        records = list(read(source))
+        count = write(records, to, output)
+        missing = lost([to_trace(record) for record in records], to)
+        if missing:
+            messages.print(f"{to} has no place for: {', '.join(missing)}", markup=False, style="yellow")
+    if output != "-":
+        messages.print(f"wrote {count} record(s) to {output}", markup=False)

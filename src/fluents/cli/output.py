@@ -1,0 +1,59 @@
+"""Where commands write: people get tables, pipes and files get JSONL."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fluents import jsonl
+from fluents.jsonl import AnyRecord
+
+Item = TypeVar("Item", bound=AnyRecord)
+
+messages = Console(stderr=True, highlight=False)
+"""For people, never for the next program in the pipe."""
+
+
+def show(renderable: RenderableType) -> None:
+    # A pipe has no width of its own, and 80 columns would fold every table.
+    width = None if sys.stdout.isatty() else 120
+    Console(highlight=False, width=width).print(renderable)
+
+
+def show_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def emit(records: Iterable[Item], view: Callable[[Item], RenderableType], path: str | None, as_json: bool | None) -> None:
+    """Records to a file, else as JSONL to a pipe, else as tables to a person; `as_json` overrides the guess."""
+    if path is not None:
+        count = jsonl.write(records, path)
+        if path != "-":
+            messages.print(f"wrote {count} record(s) to {path}", markup=False)
+    elif as_json or (as_json is None and not sys.stdout.isatty()):
+        for record in records:
+            sys.stdout.buffer.write(jsonl.dumps(record) + b"\n")
+            sys.stdout.buffer.flush()
+    else:
+        for record in records:
+            show(view(record))
+            show("")
+
+
+@contextmanager
+def download_progress(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A progress bar on standard error, as a callback that takes bytes done and in all."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=messages, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+
+        def update(done: int, total: int | None) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield update

@@ -1,0 +1,66 @@
+"""fluents segment"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from fluents.cli.output import emit
+from fluents.jsonl import open_input
+from fluents.records import Procedure
+from fluents.report.terminal import procedure_view
+
+
+def segment(
+    files: Annotated[list[str], typer.Argument(help="Texts or JSON files; - is standard input.")],
+    goal: Annotated[str | None, typer.Option(help="The goal, instead of the title found.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Write JSONL to this file.")] = None,
+    as_json: Annotated[
+        bool | None, typer.Option("--json/--table", help="JSONL or a view for people; by default JSONL in a pipe.")
+    ] = None,
+) -> None:
+    """Turn a text into a procedure: its goal and its steps.
+
+    Understands plain paragraphs, numbered and bulleted lists, Markdown, wikiHow-like headings, and the JSON shapes
+    of OpenPI, OpenPI-C, OpenPI2.0 and fluents.
+
+    Example: `fluents segment soup.md --goal "Make soup" -o soup.jsonl`
+    """
+    emit(_unique_ids(procedures(files, goal)), procedure_view, output, as_json)
+
+
+def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]:
+    """The procedures of files in any shape, text or JSON."""
+    from fluents.data.shapes import read_traces
+    from fluents.segment import read_text
+    from fluents.segment import segment as segment_text
+
+    for file in files:
+        if _is_json(file):
+            for trace in read_traces(file):
+                yield trace.procedure if goal is None else trace.procedure.replace(goal=goal)
+        else:
+            yield segment_text(read_text(file), goal=goal, source=None if file == "-" else file)
+
+
+def _is_json(file: str) -> bool:
+    """Whether the first character that is not white space opens a JSON value."""
+    if file == "-":
+        return sys.stdin.buffer.peek(4096).lstrip()[:1] in (b"{", b"[")  # type: ignore[attr-defined]
+    from fluents.data.datasets import DATASETS
+
+    if file.partition(":")[0] in DATASETS:
+        return True
+    with open_input(file) as stream:
+        return stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+
+
+def _unique_ids(found: Iterator[Procedure]) -> Iterator[Procedure]:
+    """Two texts may have one title; in one file their ids must differ."""
+    count: dict[str, int] = {}
+    for procedure in found:
+        count[procedure.id] = count.get(procedure.id, 0) + 1
+        yield procedure if count[procedure.id] == 1 else procedure.replace(id=f"{procedure.id}-{count[procedure.id]}")

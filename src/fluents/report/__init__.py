@@ -1,0 +1,1 @@
+"""What people see: tables in the terminal, and later pages and plots."""

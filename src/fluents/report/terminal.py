@@ -1,0 +1,91 @@
+"""Procedures and traces as tables for the terminal.
+
+Every text goes through `plain`: it comes from files and models, and may hold markup or terminal control sequences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fluents.records import Procedure, StateChange, Trace
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def plain(text: str, style: str = "") -> Text:
+    """A text as it stands: no markup, and no character that could steer the terminal."""
+    return Text(_CONTROL.sub("�", text), style=style)
+
+
+def procedure_view(procedure: Procedure) -> RenderableType:
+    """The goal, where it comes from, and the numbered steps."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(justify="right", style="cyan", no_wrap=True)
+    table.add_column()
+    for number, step in enumerate(procedure.steps, start=1):
+        table.add_row(str(number), plain(step))
+    return Group(_heading(procedure), table)
+
+
+def trace_view(trace: Trace) -> RenderableType:
+    """Every step with its changes: entity, attribute, before → after."""
+    parts: list[RenderableType] = [_heading(trace.procedure)]
+    rows = {step: [_cells(change) for change in changes] for step, _, changes in trace.by_step()}
+    widths = [
+        min(limit, max((cells[column].cell_len for cells_of in rows.values() for cells in cells_of), default=1))
+        for column, limit in enumerate(_WIDEST)
+    ]
+    for step, text, _ in trace.by_step():
+        parts.append(Text(f"\n{step} ", style="cyan").append_text(plain(text, "italic")))
+        parts.append(_changes_table(rows[step], widths) if rows[step] else Text("   no change", style="dim"))
+    if trace.rejects:
+        parts.append(Text(f"\n{len(trace.rejects)} answer(s) could not be read", style="yellow"))
+        parts += [plain(f"  step {r.step}: {r.reason}: {r.text[:200]}", "dim") for r in trace.rejects]
+    return Group(*parts)
+
+
+_WIDEST = (30, 20, 32, 32)
+
+
+def _changes_table(rows: Sequence[Sequence[Text]], widths: Sequence[int]) -> Table:
+    """One step's changes, with columns as wide as all steps' need, so that they stand under each other."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(width=1)
+    for width in widths:
+        table.add_column(width=width, overflow="fold")
+    for cells in rows:
+        table.add_row("", *cells)
+    return table
+
+
+def _cells(change: StateChange) -> tuple[Text, Text, Text, Text]:
+    other = change.alternatives
+    before, after = " | ".join(other.before) or change.before, " | ".join(other.after) or change.after
+    return (
+        plain(change.entity, "italic magenta" if change.mentioned is False else "bold"),
+        plain(change.attribute),
+        plain(before, "red"),
+        plain(f"→ {after}" if after else "", "green"),
+    )
+
+
+def _heading(procedure: Procedure) -> Text:
+    heading = plain(procedure.goal or procedure.id, "bold")
+    details = [procedure.id, *(part for part in (procedure.topic, procedure.source) if part)]
+    return heading.append_text(plain("   " + " · ".join(dict.fromkeys(details)), "dim"))
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", words: int = 1) -> Table:
+    """A plain table whose first `words` columns are text, which may fold, and the others numbers."""
+    table = Table(title=title or None, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
+    for index, name in enumerate(columns):
+        is_text = index < words
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
+    for row in rows:
+        table.add_row(*(plain(cell) for cell in row))
+    return table
