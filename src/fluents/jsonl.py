@@ -123,7 +123,7 @@ def wrong_shape_is_input_error(what: str, where: str) -> Iterator[None]:
 def _input_error(error: ValidationError, where: str) -> InputError:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "string_pattern_mismatch" or first["type"] == "string_too_short":
+    if first["type"] == "string_pattern_mismatch":
         what = f"{field} has no text"
     else:
         what = f"{field}: {first['msg']}" if field else first["msg"]

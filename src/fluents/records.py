@@ -18,7 +18,7 @@ FORMAT_VERSION = 1
 UNKNOWN_STEP = "(text not given)"
 """Stands in for the text of a step in files that hold answers alone."""
 
-Text: TypeAlias = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+Text: TypeAlias = Annotated[str, StringConstraints(pattern=r"\S")]
 """A string with something to read in it."""
 
 Modality: TypeAlias = Literal["with_image", "without_image", "both"]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import IO, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -22,14 +22,17 @@ except ImportError:
 
 
 def write(traces: Iterable[Trace], path: str | Path) -> None:
-    schema = pa.schema(list(_struct(Trace)))
-    rows = [_plain(trace, Trace) for trace in traces]
     with atomic_output(path) as stream:
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), stream)
+        write_stream(traces, stream)
 
 
-def read(path: str | Path) -> Iterator[Trace]:
-    for row in pq.read_table(path).to_pylist():
+def write_stream(traces: Iterable[Trace], stream: IO[bytes]) -> None:
+    rows = [_plain(trace, Trace) for trace in traces]
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(list(_struct(Trace)))), stream)
+
+
+def read(source: str | Path | IO[bytes]) -> Iterator[Trace]:
+    for row in pq.read_table(source).to_pylist():
         yield Trace.model_validate(_back(row, Trace))
 
 
@@ -71,9 +74,11 @@ def _value(value: Any) -> Any:
 
 def _back(row: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """A row without its nulls, free-form objects decoded: what the model validates."""
-    values = {}
+    values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        if row[name] is not None:
+        if row[name] is None:
+            values |= {name: None} if field.is_required() else {}
+        else:
             values[name] = _back_value(row[name], _inner(field.annotation))
     return values
 

@@ -1,0 +1,66 @@
+"""Write what the docs show of the program itself: the command line's help, the JSON Schema, the picture in the README.
+
+`make docs` runs it; tests/test_docs.py fails when the reference or the schema is not what it would write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from fluents import jsonl
+from fluents.cli import app
+from fluents.cli.segment import procedures
+from fluents.report.terminal import procedure_view
+
+DOCS = Path(__file__).parent
+
+
+def cli_reference() -> str:
+    """Every command with its help, arguments and options."""
+    parts = ["# The command line\n\nMade from the program itself by `make docs`.\n"]
+    for path, command in _commands(typer.main.get_command(app), ["fluents"]):
+        parts.append(f"## {' '.join(path)}\n\n{inspect.cleandoc(command.help or '')}\n")
+        rows = [_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
+        if rows:
+            parts.append("| argument or option | meaning |\n|---|---|\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
+    inner = getattr(command, "commands", {})
+    if not inner:
+        yield path, command
+    for name, child in inner.items():
+        yield from _commands(child, [*path, name])
+
+
+def _row(parameter: Any) -> str:
+    is_argument = parameter.param_type_name == "argument"
+    names = [parameter.human_readable_name.upper()] if is_argument else [*parameter.opts, *parameter.secondary_opts]
+    return f"| {', '.join(f'`{name}`' for name in names)} | {parameter.help or ''} |"
+
+
+def schema() -> str:
+    return json.dumps(jsonl.schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def picture() -> str:
+    """What `make demo` prints, as a picture."""
+    console = Console(record=True, width=100, file=open("/dev/null", "w"), highlight=False)  # noqa: SIM115
+    example = DOCS.parent / "examples" / "tomato_soup.md"
+    for procedure in procedures([str(example)]):
+        console.print(procedure_view(procedure.replace(source="examples/tomato_soup.md")))
+    return console.export_svg(title="fluents segment examples/tomato_soup.md")
+
+
+if __name__ == "__main__":
+    (DOCS / "cli.md").write_text(cli_reference(), encoding="utf-8")
+    (DOCS / "schema.json").write_text(schema(), encoding="utf-8")
+    (DOCS / "demo.svg").write_text(picture(), encoding="utf-8")

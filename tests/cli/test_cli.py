@@ -1,0 +1,160 @@
+"""The command line as a person meets it: a real process, its output, its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fluents import __version__, jsonl
+from fluents.records import Procedure, StateChange, Trace
+
+SOUP = Path(__file__).parents[2] / "examples" / "tomato_soup.md"
+
+
+def run(*arguments: str | Path, stdin: str | bytes = b"") -> subprocess.CompletedProcess[str]:
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(
+        [sys.executable, "-m", "fluents", *map(str, arguments)],
+        input=data,
+        capture_output=True,
+        env=os.environ | {"COLUMNS": "120"},
+        timeout=60,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def fails(*arguments: str | Path, stdin: str | bytes = b"") -> str:
+    """Run what must end as a user's error: status 2, no traceback, nothing on standard output."""
+    done = run(*arguments, stdin=stdin)
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout.strip() == __version__
+    for command in ([], ["segment"], ["data"], ["data", "convert"]):
+        assert run(*command, "--help").returncode == 0
+    assert "Example" in run("data", "convert", "--help").stdout
+
+
+def test_segment_gives_jsonl_to_a_pipe_and_a_view_on_request() -> None:
+    piped = run("segment", SOUP)
+    procedure = jsonl.loads(piped.stdout)
+    assert isinstance(procedure, Procedure)
+    assert (procedure.goal, len(procedure.steps)) == ("Make tomato soup", 6)
+    view = run("segment", SOUP, "--table").stdout
+    assert "Make tomato soup" in view
+    assert "6 Season with salt" in view
+
+
+def test_segment_reads_standard_input_json_and_another_goal(tmp_path: Path) -> None:
+    text = run("segment", "-", "--goal", "Brew", stdin="Boil the water. Pour it over the leaves.")
+    assert jsonl.loads(text.stdout).goal == "Brew"  # type: ignore[union-attr]
+    api = run("segment", "-", stdin=json.dumps({"id": "1", "goal": "Tea", "steps": ["Boil."]}))
+    assert jsonl.loads(api.stdout).id == "1"
+    again = run("segment", "-", stdin=api.stdout)
+    assert again.stdout == api.stdout, "our own format passes through"
+    run("segment", SOUP, SOUP, "-o", tmp_path / "two.jsonl")
+    assert [record.id for record in jsonl.read(tmp_path / "two.jsonl")] == ["make-tomato-soup", "make-tomato-soup-2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [(b"", "no step"), (b"caf\xe9 \xff", "UTF-8"), (b'{"id": "x", "goal": "g", "steps": [" "]}', "has no text")],
+)
+def test_segment_says_what_is_wrong_with_a_file(tmp_path: Path, content: bytes, what: str) -> None:
+    path = tmp_path / "recipe.txt"
+    path.write_bytes(content)
+    message = fails("segment", path)
+    assert what in message
+    assert str(path) in message or not content
+
+
+def test_segment_on_what_is_no_file(tmp_path: Path) -> None:
+    assert "this is a folder, not a file" in fails("segment", tmp_path)
+    assert "no such file" in fails("segment", tmp_path / "none.txt")
+
+
+def test_malformed_json_on_line_812_is_said_to_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    good = [jsonl.dumps(Procedure(id=f"p{n}", steps=("Boil.",))) for n in range(811)]
+    path.write_bytes(b"\n".join([*good, b'{"fluents":1,"kind":"procedure","id":}']) + b"\n")
+    assert f"{path}:812" in fails("data", "convert", path, "-o", tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_data_list_names_the_datasets() -> None:
+    names = [row["name"] for row in json.loads(run("data", "list", "--json").stdout)]
+    assert names[:3] == ["openpi", "openpi-v1.1", "openpi-c"]
+    assert "catalogue" not in run("data", "list", "--files").stderr
+
+
+def test_data_convert_says_what_is_lost(tmp_path: Path) -> None:
+    change = StateChange(step=1, entity="water", attribute="heat", before="cold", after="hot", votes=2)
+    trace = Trace(procedure=Procedure(id="w/Tea", steps=("Boil.",)), changes=(change,))
+    jsonl.write([trace], tmp_path / "in.jsonl")
+    done = run("data", "convert", tmp_path / "in.jsonl", "--to", "openpi-c", "-o", tmp_path / "out.jsonl")
+    assert "no place for: procedure.goal, change.votes" in done.stderr.replace("\n", " ") or "change.votes" in done.stderr
+    assert json.loads((tmp_path / "out.jsonl").read_text())["answers"] == [["water", "heat", "cold", "hot"]]
+    assert "no shape 'csv'" in fails("data", "convert", tmp_path / "in.jsonl", "--to", "csv", "-o", tmp_path / "x")
+
+
+def test_data_show_steers_no_terminal(tmp_path: Path) -> None:
+    """A step from a hostile file is shown, but neither as markup nor as a control sequence."""
+    jsonl.write([Trace(procedure=Procedure(id="x", steps=("\x1b[2J[bold]hi[/bold]",)))], tmp_path / "in.jsonl")
+    shown = run("data", "show", tmp_path / "in.jsonl", "--table").stdout
+    assert "\x1b" not in shown
+    assert "[bold]hi[/bold]" in shown
+    assert "no procedure with the id 'y'" in fails("data", "show", tmp_path / "in.jsonl", "--id", "y")
+
+
+def test_data_get_of_an_unknown_dataset() -> None:
+    assert "propara" in fails("data", "get", "propara")
+
+
+def test_a_missing_dataset_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLUENTS_DATA_MIRROR", raising=False)
+    monkeypatch.setenv("FLUENTS_CACHE", str(tmp_path))
+    assert "fluents data get openpi" in fails("data", "show", "openpi:dev")
+
+
+def test_data_stats_on_the_published_files(mirror: Path) -> None:  # noqa: ARG001
+    rows = json.loads(run("data", "stats", "openpi-c", "--json").stdout)["openpi-c"]
+    assert [row["counted"] for row in rows if row["what"] == "steps"] == [2403, 219, 345]
+    assert "2,403" in run("data", "stats", "openpi-c").stdout
+
+
+def test_a_reader_that_goes_away_is_no_error(mirror: Path) -> None:  # noqa: ARG001
+    command = f"{sys.executable} -m fluents data show openpi:train -n 600 --json | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith('{"fluents":1')
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_interrupting_leaves_no_half_file(tmp_path: Path) -> None:
+    """Ctrl-C while standard input is still open: nothing is written under the name asked for."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fluents", "data", "convert", "-", "-o", tmp_path / "out.jsonl"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    line = jsonl.dumps(Procedure(id="p", steps=("Boil.",)))
+    process.stdin.write(line + b"\n")
+    process.stdin.flush()
+    while not list(tmp_path.iterdir()):  # until the writer has begun
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []

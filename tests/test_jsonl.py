@@ -1,0 +1,111 @@
+"""The file format: what is written is read back, and what cannot be read is said to be where it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from strategies import traces
+
+from fluents import jsonl
+from fluents.errors import InputError
+from fluents.records import Procedure, Trace
+
+TRACE = Trace(procedure=Procedure(id="tea", goal="Make tea", steps=("Boil the water.",)))
+
+
+@given(traces())
+def test_a_trace_survives_the_round_trip(trace: Trace) -> None:
+    line = jsonl.dumps(trace)
+    assert b"\n" not in line
+    assert jsonl.loads(line) == trace
+    assert jsonl.loads(json.dumps(json.loads(line), indent=1)) == trace, "whatever the order of keys and white space"
+
+
+def test_a_line_says_its_format_and_kind() -> None:
+    assert json.loads(jsonl.dumps(TRACE)) | {"procedure": ...} == {"fluents": 1, "kind": "trace", "procedure": ...}
+
+
+def _write(path: Path, *lines: bytes) -> Path:
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+GOOD = jsonl.dumps(TRACE) + b"\n"
+
+
+def _with_id(number: int) -> bytes:
+    return jsonl.dumps(TRACE.replace(procedure=TRACE.procedure.replace(id=f"p{number}"))) + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "what", "line"),
+    [
+        ([*(_with_id(n) for n in range(811)), b'{"fluents": 1, oops}\n'], "malformed JSON", 812),
+        ([GOOD, b'{"fluents":1,"kind":"trace","procedure":{"id":"x","steps":[" "]}}\n'], "has no text", 2),
+        ([GOOD, b"\n", GOOD], "duplicate id 'tea'", 3),
+        ([GOOD, _with_id(2)[:-20]], "truncated", 2),
+        ([GOOD, b'{"fluents":1,"kind":"trace","procedure":{"id":"\xff\xfe"}}\n'], "invalid UTF-8: byte 0xff", 2),
+        ([b'{"fluents":2,"kind":"trace"}\n'], "format version 2", 1),
+        ([b'{"fluents":1,"kind":"recipe"}\n'], "unknown kind of record 'recipe'", 1),
+        ([b'{"id":"x"}\n'], "not a fluents record", 1),
+        ([b"[1, 2]\n"], "expected a JSON object", 1),
+        ([b"[" * 100_000], "malformed JSON", 1),
+        ([b'{"fluents":1,"kind":"trace","procedure":{"id":"x","steps":["a"]},"chnages":[]}\n'], "chnages", 1),
+    ],
+)
+def test_a_broken_line_is_named_with_its_number(tmp_path: Path, lines: list[bytes], what: str, line: int) -> None:
+    path = _write(tmp_path / "traces.jsonl", *lines)
+    with pytest.raises(InputError) as error:
+        list(jsonl.read(path))
+    assert what in error.value.what
+    assert error.value.where == f"{path}:{line}"
+
+
+def test_a_line_of_50_mb_is_refused_without_being_held(tmp_path: Path) -> None:
+    path = tmp_path / "huge.jsonl"
+    with path.open("wb") as stream:
+        stream.seek(50 * 1024 * 1024)  # a sparse file: a line of 50 MB of NUL
+        stream.write(b"\n")
+    with pytest.raises(InputError, match="longer than 32 MB"):
+        list(jsonl.read(path))
+
+
+def test_a_folder_or_a_missing_file_is_said_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="this is a folder, not a file"):
+        list(jsonl.read(tmp_path))
+    with pytest.raises(InputError, match="no such file"):
+        list(jsonl.read(tmp_path / "none.jsonl"))
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    jsonl.write([TRACE], path)
+    before = path.read_bytes()
+
+    def failing() -> object:
+        yield TRACE
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError):
+        jsonl.write(failing(), path)  # type: ignore[arg-type]
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writing_into_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write here"):
+        jsonl.write([TRACE], tmp_path / "no" / "such.jsonl")
+
+
+def test_reading_streams(tmp_path: Path) -> None:
+    """The first record comes before a broken later line is even looked at."""
+    path = _write(tmp_path / "traces.jsonl", GOOD, b"oops\n")
+    records = jsonl.read(path)
+    assert next(records) == TRACE
+    with pytest.raises(InputError):
+        next(records)
+
+
