@@ -18,9 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from nltk.stem.porter import PorterStemmer
+from fluents.metrics.porter import porter_stem
 
-PORTER = PorterStemmer()
 DROPPED = {"and", "was", "is", "before", "afterwards", "after", "of"}
 GOLD = "allenai/openpi-dataset/data/gold/test/id_answers.jsonl"
 PREDICTED = "allenai/openpi-dataset/emnlp2020-predictions/predictions/on_openpi_v1.0/test.predictions.jsonl"
@@ -31,7 +30,7 @@ Figures = tuple[float, float, float]
 
 def plain_tokens(text: str) -> list[str]:
     letters = "".join(letter for letter in text.strip().lower() if letter not in string.punctuation)
-    stems = [PORTER.stem(word) for word in letters.split() if word not in DROPPED]
+    stems = [porter_stem(word) for word in letters.split() if word not in DROPPED]
     return [stem for stem in stems if stem]
 
 

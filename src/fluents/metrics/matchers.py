@@ -11,12 +11,11 @@ import string
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TypeAlias
 
-from nltk.stem.porter import PorterStemmer
-from nltk.translate.meteor_score import single_meteor_score
-
 from fluents.errors import UnknownNameError
+from fluents.metrics.porter import porter_stem
 from fluents.records import StateChange
 from fluents.templates import parse
 
@@ -25,14 +24,7 @@ TEMPLATE_WORDS = frozenset({"and", "was", "is", "before", "afterwards", "after",
 ARTICLES = frozenset({"a", "an", "the"})
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_PORTER = PorterStemmer()  # NLTK's default mode: the published numbers come out with its departures from Porter's paper
-_LONGEST_WORD = 300  # beyond this it is no word, and the stemmer's rule for "y" recurses
-
-
-@lru_cache(maxsize=2**16)
-def stem(word: str) -> str:
-    """Porter's stem of a word, as NLTK computes it."""
-    return str(_PORTER.stem(word)) if len(word) <= _LONGEST_WORD else word
+stem = lru_cache(maxsize=2**16)(porter_stem)
 
 
 def words(text: str, dropped: frozenset[str]) -> tuple[str, ...]:
@@ -82,7 +74,7 @@ class Answer:
 
     @cached_property
     def bigrams(self) -> frozenset[Hashable]:
-        return _occurrences(zip(self.tokens, self.tokens[1:], strict=False))
+        return _occurrences(pairwise(self.tokens))
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -153,28 +145,34 @@ def longest_common_subsequence(gold: Answer, pred: Answer) -> int:
     return len(gold.tokens) - (row & everything).bit_count()
 
 
-class _NoSynonyms:
-    """Stands in for WordNet."""
-
-    def synsets(self, _word: str) -> tuple[()]:
-        return ()
-
-
-class _NoStemmer:
-    """Answers are stemmed already."""
-
-    def stem(self, word: str) -> str:
-        return word
-
-
 def meteor_stem(gold: Answer, pred: Answer) -> float:
-    """METEOR as NLTK computes it (α = .9, β = 3, γ = .5), on stems and without WordNet's synonyms.
+    """METEOR (α = .9, β = 3, γ = .5) on stems and without WordNet's synonyms, aligned as NLTK aligns.
 
     As answers are stemmed before, METEOR's exact and stem stages are one.
     """
-    if not gold.tokens or not pred.tokens:
-        return float(gold.tokens == pred.tokens)
-    return float(single_meteor_score(gold.tokens, pred.tokens, str, _NoStemmer(), _NoSynonyms()))
+    length, reference = len(pred.tokens), len(gold.tokens)
+    if not length or not reference:
+        return float(length == reference)
+    places = _aligned(gold, pred)
+    matches = sum(place is not None for place in places)
+    if not matches:
+        return 0.0
+    chunks = matches - sum(a is not None and b == a + 1 for a, b in pairwise(places))
+    precision, recall = matches / length, matches / reference
+    mean = precision * recall / (0.9 * precision + 0.1 * recall)
+    return mean * (1 - 0.5 * (chunks / matches) ** 3)
+
+
+def _aligned(gold: Answer, pred: Answer) -> list[int | None]:
+    """For every predicted token the place of its gold token: from the end, the last equal one that is free."""
+    free = dict(gold.places)
+    places: list[int | None] = []
+    for token in reversed(pred.tokens):
+        last = free.get(token, 0).bit_length() - 1
+        if last >= 0:
+            free[token] ^= 1 << last
+        places.append(last if last >= 0 else None)
+    return places[::-1]
 
 
 def on_states(match: Matcher) -> Matcher:
