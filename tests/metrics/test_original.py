@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import runpy
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,7 +176,7 @@ def test_strict_refuses_a_missing_step_and_compat_warns() -> None:
 
 
 def test_scoring_a_stream_holds_numbers_not_sentences() -> None:
-    size, count = 20_000, 200
+    size, count = 8_000, 150
 
     def stream() -> Iterator[tuple[str, list[str]]]:
         for step in range(1, count + 1):
@@ -186,3 +188,7 @@ def test_scoring_a_stream_holds_numbers_not_sentences() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < size * count / 4
+
+
+def test_the_example_in_the_docstring_holds() -> None:
+    assert doctest.testmod(sys.modules[original.__module__]) == (0, 3)

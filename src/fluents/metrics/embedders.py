@@ -69,7 +69,8 @@ class StaticEmbedder:
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         tokenizer, weights = _wordllama()
-        encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        readable = [text.encode("utf-8", "replace").decode() for text in texts]  # the tokenizer refuses lone surrogates
+        encoded = tokenizer.encode_batch(readable, add_special_tokens=False)
         vectors = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
         for vector, encoding in zip(vectors, encoded, strict=True):
             if encoding.ids:
@@ -152,14 +153,17 @@ def calibrate(
 ) -> Calibration:
     """The threshold at which an embedder's clusters agree best with given ones, over all answers of all steps."""
     gold: list[tuple[int, int]] = []  # labels of different steps are told apart by a number
-    embedded: list[Vectors] = []
+    texts: list[str] = []
+    starts: list[int] = []
     for step in steps:
         given = given_clusters(step)
         if given is not None:
-            gold += [(len(embedded), label) for label in given]
-            embedded.append(embedder(step.sentences))
+            gold += [(len(starts), label) for label in given]
+            starts.append(len(texts))
+            texts += step.sentences
     if not gold:
         raise InputError("calibration needs steps with given clusters", fix="use the test set of OpenPI-C")
+    embedded = np.split(embedder(texts), starts[1:])
 
     def agreement(threshold: float) -> float:
         made = [(number, label) for number, rows in enumerate(embedded) for label in greedy_clusters(rows, threshold)]
