@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 METRICS = {
     "original": "fluents.metrics.original:original",
     "cluster": "fluents.metrics.clustered:cluster",
+    "schemata": "fluents.metrics.schemata:schemata",
+    "states": "fluents.metrics.states:states",
+    "complete": "fluents.metrics.complete:complete",
+    "clustering": "fluents.metrics.clustering:clustering",
+    "salience": "fluents.metrics.salience:salience",
+    "crepe": "fluents.metrics.crepe:crepe",
 }
 """Name → "module:function"."""
 

@@ -1,0 +1,185 @@
+"""How well names were clustered: clusters found whole, and B-cubed.
+
+compat is OpenPI2.0's released evaluation. Its recall divides the predicted clusters that are in the gold, and its
+precision the gold clusters that are in the prediction (the numerators are swapped); predicted names the gold does not
+have are taken out of their clusters first; and of attributes, groupings with a single gold cluster are skipped.
+strict swaps nothing, takes out nothing and skips nothing, and counts a cluster that comes twice once.
+
+B-cubed (Bagga and Baldwin 1998; for names in several clusters, Amigó et al. 2009) asks of every name which others it
+was put together with. It is pooled over names, and as a mean over groupings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from fluents.errors import InputError, UnknownNameError
+from fluents.metrics.base import Figure, Harmonic, Ratio, Row, Score, Signature, Statistics
+from fluents.metrics.figures import MeanOf
+from fluents.metrics.pairs import first_three
+from fluents.metrics.steps import Mode
+from fluents.records import Trace
+
+Level: TypeAlias = Literal["entities", "attributes"]
+
+Grouping: TypeAlias = Sequence[Collection[str]]
+"""Clusters of names."""
+
+Groupings: TypeAlias = Mapping[tuple[str, str], Grouping]
+"""Keyed by procedure id, and by entity where the names are its attributes ("" where they are the entities)."""
+
+
+def clustering(
+    gold: Iterable[Trace] | Groupings,
+    *runs: Iterable[Trace] | Groupings,
+    mode: Mode = "compat",
+    level: Level = "entities",
+) -> Score:
+    """Score the clusters of one prediction, or the mean over several runs'."""
+    for value, known in ((mode, get_args(Mode)), (level, get_args(Level))):
+        if value not in known:
+            raise UnknownNameError(f"unknown: {value!r}", fix=f"one of: {', '.join(known)}")
+    meant = _groupings(gold, level)
+    said = [_groupings(run, level) for run in runs]
+    warnings = _disagreements(meant, said)
+    if warnings and mode == "strict":
+        raise InputError("; ".join(warnings), fix="compat mode scores what both sides have")
+    columns = [f"{run}.{part}" for run in range(len(said)) for part in _Counts._fields]
+    figures = _figures(len(said), mode)
+    signature = Signature.of("clustering", mode, level=level, runs=len(said), data=_hash(meant))
+    return Score(
+        "clustering", Statistics.collect(columns, _rows(meant, said, mode, level)), figures, signature, warnings
+    )
+
+
+def groupings_of(traces: Iterable[Trace], level: Level) -> Groupings:
+    """The clusters of traces, without expansions."""
+    found: dict[tuple[str, str], Grouping] = {}
+    seen: set[str] = set()
+    for trace in traces:
+        if trace.id in seen:
+            raise InputError(f"more than one procedure with the id {trace.id}")
+        seen.add(trace.id)
+        if level == "entities":
+            found[trace.id, ""] = [{cluster.name, *cluster.mentions} for cluster in trace.clusters]
+            continue
+        for cluster in trace.clusters:
+            found[trace.id, cluster.name] = [{one.name, *one.mentions} for one in cluster.attributes]
+    return found
+
+
+def _groupings(source: Iterable[Trace] | Groupings, level: Level) -> Groupings:
+    return source if isinstance(source, Mapping) else groupings_of(source, level)
+
+
+def _disagreements(gold: Groupings, runs: Sequence[Groupings]) -> tuple[str, ...]:
+    if not any(gold.values()) or not runs:
+        raise InputError("there are no clusters to compare", fix="give gold clusters and at least one prediction's")
+    found = []
+    for run in runs:
+        for what, keys in (("gold without a prediction", gold.keys() - run), ("not in the gold", run.keys() - gold)):
+            if keys:
+                found.append(f"{len(keys)} {what}: {first_three([':'.join(filter(None, k)) for k in sorted(keys)])}")
+    return tuple(found)
+
+
+class _Counts(NamedTuple):
+    pred_in_gold: float
+    gold_in_pred: float
+    predicted: float
+    gold: float
+    b_precision: float
+    b_predicted: float
+    b_recall: float
+    b_gold: float
+    mean_precision: float
+    mean_recall: float
+    mean_f1: float
+
+
+def _rows(gold: Groupings, runs: Sequence[Groupings], mode: Mode, level: Level) -> Iterator[Row]:
+    """One row a grouping."""
+    for key, meant in gold.items():
+        if mode == "compat" and level == "attributes" and len(meant) == 1:
+            continue
+        if all(key in run for run in runs):
+            values = [value for run in runs for value in _count(meant, run[key], mode)]
+            yield key[0], 0, values
+
+
+def _count(gold: Grouping, pred: Grouping, mode: Mode) -> _Counts:
+    meant, said = _stripped(gold), _stripped(pred)
+    if mode == "compat":
+        known = frozenset().union(*meant)
+        said = [cluster & known for cluster in said]  # one that is empty now still counts
+    else:
+        meant, said = [list(dict.fromkeys(filter(None, clusters))) for clusters in (meant, said)]
+    gold_clusters, pred_clusters = set(meant), set(said)
+    b_precision, b_recall = _kept_together(said, meant), _kept_together(meant, said)
+    return _Counts(
+        sum(cluster in gold_clusters for cluster in said),
+        sum(cluster in pred_clusters for cluster in meant),
+        len(said),
+        len(meant),
+        *b_precision,
+        *b_recall,
+        *_means(b_precision, b_recall),
+    )
+
+
+def _stripped(grouping: Grouping) -> list[frozenset[str]]:
+    return [frozenset(name.strip() for name in cluster) for cluster in grouping]
+
+
+def _kept_together(these: Sequence[Collection[Hashable]], those: Sequence[Collection[Hashable]]) -> tuple[float, int]:
+    """Of each item's neighbours here, the share that those clusters join to it too, summed; and the number of items."""
+    mine, theirs = _clusters_of_items(these), _clusters_of_items(those)
+    total = 0.0
+    for item, clusters in mine.items():
+        neighbours = {neighbour for cluster in clusters for neighbour in these[cluster]}
+        shared = 0.0
+        for neighbour in neighbours:
+            together = len(clusters & mine[neighbour])
+            together_there = len(theirs.get(item, set()) & theirs.get(neighbour, set()))
+            shared += min(together, together_there) / together
+        total += shared / len(neighbours)
+    return total, len(mine)
+
+
+def _means(*summed: tuple[float, int]) -> tuple[float, float, float]:
+    """Precision, recall and F1 of one grouping; without a name there is nothing wrong."""
+    precision, recall = (total / count if count else 1.0 for total, count in summed)
+    return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _clusters_of_items(clusters: Sequence[Collection[Hashable]]) -> dict[Hashable, set[int]]:
+    found: dict[Hashable, set[int]] = {}
+    for index, cluster in enumerate(clusters):
+        for item in cluster:
+            found.setdefault(item, set()).add(index)
+    return found
+
+
+def _figures(runs: int, mode: Mode) -> dict[str, dict[str, Figure]]:
+    right, found = ("gold_in_pred", "pred_in_gold") if mode == "compat" else ("pred_in_gold", "gold_in_pred")
+    ratios = {
+        "exact": ((right, "predicted"), (found, "gold")),
+        "b-cubed": (("b_precision", "b_predicted"), ("b_recall", "b_gold")),
+    }
+    figures: dict[str, dict[str, Figure]] = {}
+    for row, (top, bottom) in ratios.items():
+        precisions = [Ratio(f"{run}.{top[0]}", f"{run}.{top[1]}") for run in range(runs)]
+        recalls = [Ratio(f"{run}.{bottom[0]}", f"{run}.{bottom[1]}") for run in range(runs)]
+        harmonics = [Harmonic(p, r) for p, r in zip(precisions, recalls, strict=True)]
+        figures[row] = {"precision": MeanOf(precisions), "recall": MeanOf(recalls), "f1": MeanOf(harmonics)}
+    figures["b-cubed macro"] = {
+        name: MeanOf([Ratio(f"{run}.mean_{name}") for run in range(runs)]) for name in ("precision", "recall", "f1")
+    }
+    return figures
+
+
+def _hash(gold: Groupings) -> str:
+    content = sorted((key, sorted(sorted(cluster) for cluster in grouping)) for key, grouping in gold.items())
+    return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()[:8]
