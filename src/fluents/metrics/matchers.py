@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import string
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TypeAlias
@@ -74,7 +74,7 @@ class Answer:
 
     @cached_property
     def bigrams(self) -> frozenset[Hashable]:
-        return _occurrences(pairwise(self.tokens))
+        return _occurrences(tuple(pairwise(self.tokens)))
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -85,8 +85,11 @@ class Answer:
         return found
 
 
-def _occurrences(items: Iterable[Hashable]) -> frozenset[Hashable]:
+def _occurrences(items: Sequence[Hashable]) -> frozenset[Hashable]:
     """The items, repeated ones told apart by a number: the intersection of two such sets is the clipped count."""
+    distinct = frozenset(items)
+    if len(distinct) == len(items):
+        return distinct
     count: Counter[Hashable] = Counter()
     found: set[Hashable] = set()
     for item in items:
