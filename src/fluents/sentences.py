@@ -1,0 +1,152 @@
+"""Sentence boundaries of procedure text.
+
+sentencex finds them. It is shown a masked copy of the text, as long as the text itself, in which what it must not
+break at is covered: full stops inside brackets and quotes, in addresses, after units. The text is then cut at the
+places it found. Quotation marks are always covered, because an unclosed one takes sentencex quadratic time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import sentencex
+
+SENTENCE_ENDS = ".!?…。！？｡।॥؟۔"
+WINDOW = 4000
+"""Characters given to sentencex at once. Without white space after full stops it takes quadratic time."""
+
+CLOSERS = ")]}\"'”’»›」』》）】"
+
+_OPENER_OF = dict(zip(")]}”’»」』》）】", "([{“‘«「『《（【", strict=True))
+_OPENERS = frozenset(_OPENER_OF.values())
+_STRAIGHT_QUOTES = "\"'"  # one character both opens and closes
+_BRACKET = re.compile("[" + re.escape("".join({*_OPENER_OF, *_OPENERS, *_STRAIGHT_QUOTES})) + "]")
+_QUOTE = re.compile("[\"'`´“”„‚‛‘’«»‹›「」『』❝❞]")
+_END = re.compile(f"[{re.escape(SENTENCE_ENDS)}]")
+
+_ADDRESS = re.compile(r"\b(?:https?://|ftp://|www\.)[^\s<>]+", re.IGNORECASE)
+_UNIT = (
+    r"approx|ca|incl|figs?|mins?|hrs?|secs?|wks?|tbsps?|tbs?|tsps?|oz|lbs?|pts?|qts?|gal|doz|pkgs?|pkts?|"
+    r"ml|cl|dl|ltrs?|kg|mg|cm|mm|km|ft|yds?|sq|cu|dia|diam|deg"
+)
+_ABBREVIATION = re.compile(rf"(?:\b(?i:{_UNIT})|(?<=\d )in)\.(?= [a-z\d(])|\b[Dd]eg\. ?[CF]\.(?= [a-z])")
+_TIME_BEFORE_CAPITAL = re.compile(r"(?<=\d )(?:mins?|hrs?|secs?)(?=\. [A-Z])")
+"""sentencex never ends a sentence after these, but "Bake 20 min. Remove it." is two."""
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text without line breaks, in order; nothing but the space between them is lost."""
+    pieces = []
+    start = 0
+    for length in _lengths(_masked(text)):
+        pieces.append(text[start : start + length].strip())
+        start += length
+    return _with_fragments_joined(pieces)
+
+
+def _lengths(masked: str) -> Iterator[int]:
+    """The lengths of the sentences, one after the other. sentencex sees no more than a window at a time."""
+    start, window = 0, WINDOW
+    while start < len(masked):
+        lengths = [len(sentence) for sentence in sentencex.segment("en", masked[start : start + window])]
+        if start + window < len(masked):
+            lengths = lengths[:-2]  # the window may have cut through the words that decide on the last boundary
+        yield from lengths
+        start += sum(lengths)
+        window = WINDOW if lengths else 2 * window
+
+
+def ends_sentence(text: str) -> bool:
+    """Whether the last character, quotes and brackets aside, is one that ends a sentence."""
+    return text.rstrip(CLOSERS)[-1:] in tuple(SENTENCE_ENDS)
+
+
+def _masked(text: str) -> str:
+    masked = list(text)
+    for match in _ABBREVIATION.finditer(text):
+        masked[match.start() : match.end()] = "x" * len(match[0])
+    for match in _TIME_BEFORE_CAPITAL.finditer(text):
+        masked[match.start() : match.end()] = "x" * len(match[0])
+    for match in _ADDRESS.finditer(text):
+        length = len(match[0].rstrip(SENTENCE_ENDS + CLOSERS + ",;:"))
+        masked[match.start() : match.start() + length] = "x" * length
+    for match in _QUOTE.finditer(text):
+        masked[match.start()] = _quote_mask(text, match.start())
+    for start, end in _asides(text):
+        if _END.search(text, start, end):
+            masked[start:end] = _aside_mask(text, start, end)
+    return "".join(masked)
+
+
+def _quote_mask(text: str, position: int) -> str:
+    """Covers a quotation mark; one that follows a full stop ends the sentence in its place."""
+    before, after = text[position - 1 : position], text[position + 1 : position + 2]
+    return before if before and before in SENTENCE_ENDS and not after.isalnum() else "X"
+
+
+def _aside_mask(text: str, start: int, end: int) -> str:
+    """Covers text[start:end], a bracket or quote; its own full stop ends the sentence unless that goes on."""
+    goes_on = text[end : end + 2].lstrip()[:1]
+    last = text[end - 2]
+    ends = last in SENTENCE_ENDS and (not goes_on or not (goes_on.islower() or goes_on in SENTENCE_ENDS + ",;:"))
+    return "X" + "x" * (end - start - 2) + (last if ends else "x")
+
+
+def _asides(text: str) -> list[tuple[int, int]]:
+    """(start, end) of the outermost brackets and quotes that are closed, in order."""
+    open_marks: list[tuple[str, int]] = []
+    still_open: Counter[str] = Counter()  # of each opener, to look it up without walking the stack
+    found: list[tuple[int, int]] = []
+    for opener, position, closes in _bracket_marks(text, still_open):
+        if not closes:
+            open_marks.append((opener, position))
+            still_open[opener] += 1
+            continue
+        while True:  # openers that were never closed fall away with the one that is
+            mark, start = open_marks.pop()
+            still_open[mark] -= 1
+            if mark == opener:
+                break
+        while found and found[-1][0] > start:
+            found.pop()
+        found.append((start, position + 1))
+    return found
+
+
+def _bracket_marks(text: str, still_open: Counter[str]) -> Iterator[tuple[str, int, bool]]:
+    """(its opener, where, whether it closes) of every bracket and quote; apostrophes and inch marks are neither."""
+    for match in _BRACKET.finditer(text):
+        mark, position = match[0], match.start()
+        before, after = text[position - 1 : position] or " ", text[position + 1 : position + 2] or " "
+        if mark in _STRAIGHT_QUOTES or mark in "‘’":
+            opener = _OPENER_OF.get(mark, mark)
+            if still_open[opener] and mark != "‘" and not before.isspace() and not after.isalnum():
+                yield opener, position, True
+            elif mark != "’" and not before.isalnum() and not after.isspace():
+                yield opener, position, False
+        elif mark in _OPENERS:
+            yield mark, position, False
+        elif still_open[_OPENER_OF[mark]]:
+            yield _OPENER_OF[mark], position, True
+
+
+def _with_fragments_joined(pieces: list[str]) -> list[str]:
+    """Put pieces that are no sentences of their own where they belong.
+
+    A number ("2.") goes with what follows; a remark in brackets, and all else without a letter, with what came before.
+    """
+    sentences: list[list[str]] = []
+    ahead: list[str] = []
+    for piece in filter(None, pieces):
+        is_remark = piece[0] in "([（" and piece[-1] in ")]）"
+        has_letter = any(character.isalpha() for character in piece)
+        if sentences and not ahead and (is_remark or not (has_letter or piece[0].isdigit())):
+            sentences[-1].append(piece)
+        elif has_letter:
+            sentences.append([*ahead, piece])
+            ahead = []
+        else:
+            ahead.append(piece)
+    return [" ".join(sentence) for sentence in (*sentences, ahead) if sentence]
