@@ -20,6 +20,7 @@ from urllib.request import url2pathname
 
 import httpx
 from filelock import FileLock, Timeout
+from platformdirs import user_cache_path
 
 from fluents.errors import ChecksumError, DataMissingError
 
@@ -37,6 +38,12 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 _BUSY = {408, 425, 429}  # "later", said by servers in the range that otherwise means "never"
 _TRY_AGAIN = "check the connection and run this again: it goes on where it stopped"
+
+
+def cache_root() -> Path:
+    """The folder all downloads go to: FLUENTS_CACHE, or the place this system keeps a user's caches."""
+    root = os.environ.get("FLUENTS_CACHE")
+    return Path(root).expanduser() if root else user_cache_path("fluents", appauthor=False)
 
 
 def sha256_of(path: Path) -> str:
@@ -74,20 +81,13 @@ def download(
     """
     sha256 = sha256.lower()
     part = target.with_name(f"{target.name}.part")
-    try:
+    with storing(target):
         if _holds(target, sha256):
             return target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(target):
+        with alone(target):
             if not _holds(target, sha256):  # nobody fetched it while we waited
                 _Transfer(url, part, sha256, size, progress, timeout).run(client)
                 os.replace(part, target)
-    except OSError as error:
-        raise DataMissingError(
-            f"cannot store {target.name}: {error.strerror or error}",
-            where=target,
-            fix="see that the disk has room and the folder can be written",
-        ) from None
     return target
 
 
@@ -96,8 +96,22 @@ def _holds(path: Path, sha256: str) -> bool:
 
 
 @contextmanager
-def _alone(target: Path) -> Iterator[None]:
+def storing(target: Path) -> Iterator[None]:
+    """Says clearly what the disk refuses while `target` is made."""
+    try:
+        yield
+    except OSError as error:
+        raise DataMissingError(
+            f"cannot store {target.name}: {error.strerror or error}",
+            where=target,
+            fix="see that the disk has room and the folder can be written",
+        ) from None
+
+
+@contextmanager
+def alone(target: Path) -> Iterator[None]:
     """Holds the lock of `target`. The system frees it when its holder dies, so no lock is ever stale."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(target.with_name(f".{target.name}.lock"))
     try:
         lock.acquire(timeout=LOCK_TIMEOUT)

