@@ -32,6 +32,9 @@ REFERENCE = "A1"
 Numbers: TypeAlias = list[tuple[float, float]]
 """What the reference and the rater said of one thing after another."""
 
+_ABSURD = 1e6
+"""A number as large as this, or none at all, is no rating but an answer that was not read."""
+
 MEAN_COLUMNS = ("r", "defined", "undefined")
 MOMENTS = ("n", "x", "y", "xx", "yy", "xy")
 
@@ -141,7 +144,7 @@ class _View:
     def _read(self, value: float | None) -> float | None:
         if self.strict:
             return None if value is None or not 0 <= value <= 5 else value
-        value = 1 if value is None else value
+        value = 1 if value is None or not abs(value) < _ABSURD else value
         return 0 if self.clamped and not 0 <= value <= 5 else value
 
 

@@ -1,0 +1,65 @@
+"""OpenPI2.0's hand-labelled clusters of ten procedures, and what a language model made of the same names.
+
+All come in one shape: {(procedure id, entity): clusters of names}. The names are the attributes of that entity, or,
+where the entity is "", the procedure's entities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from fluents.data import published
+from fluents.data.openpi2 import BAR
+from fluents.jsonl import wrong_shape_is_input_error
+
+Groupings: TypeAlias = dict[tuple[str, str], list[list[str]]]
+
+_FOLDER = "v2.0/source/cluster"
+_LABELS = f"{_FOLDER}/archived/comparison_data/dev_data_mini_annotated"
+ENTITY_SAMPLES = (3, 5)
+"""A released run joins the clusters of so many samples of the model."""
+ENTITY_RUNS = (1, 2, 3, 4, 5)
+ATTRIBUTE_RUNS = (1, 2, 3)
+
+
+def entity_labels() -> Groupings:
+    """The entities as a person clustered them."""
+    return _read(f"{_LABELS}_entity.json", lambda value: {"": value["entities"]})
+
+
+def attribute_labels() -> Groupings:
+    """Every entity's attributes as a person clustered them."""
+    return _read(
+        f"{_LABELS}_attr.json",
+        lambda value: {
+            entity: [names.split(BAR) for names in clusters] for entity, clusters in value["entity_attr_dict"].items()
+        },
+    )
+
+
+def entity_run(run: int, samples: int = 5) -> Groupings:
+    """The entities as gpt-3.5-turbo clustered them in one run."""
+    path = f"{_FOLDER}/ent_code/ent_cluster/results/entity_chat_result_{samples}_run{run}.json"
+    return _read(path, lambda value: {"": list(value.values())})
+
+
+def attribute_run(run: int = 3) -> Groupings:
+    """Every entity's attributes as gpt-3.5-turbo clustered them in one run: a name, and those it stands for."""
+    path = f"{_FOLDER}/attr_code/attr_cluster/results/attr_chat_result_{run}.json"
+    return _read(
+        path,
+        lambda value: {
+            entity: [[name, *others] for name, others in clusters.items()] for entity, clusters in value.items()
+        },
+    )
+
+
+def _read(path: str, clusters_by_entity: Callable[[Any], dict[str, list[list[str]]]]) -> Groupings:
+    document, where = published.document("openpi2", path)
+    found: Groupings = {}
+    with wrong_shape_is_input_error("not OpenPI2.0's cluster labels", where):
+        for procedure_id, value in document.items():
+            for entity, clusters in clusters_by_entity(value).items():
+                found[procedure_id, entity] = clusters
+    return found

@@ -1,0 +1,131 @@
+"""How far annotators agree: on labels and ratings here; on clusters with B-cubed, on salience with correlations.
+
+`agreement` gives OpenPI-C's measure, the share of items on which all annotators say the same, and Krippendorff's alpha,
+which sets the disagreement seen against the disagreement of chance and copes with missing answers. Alpha is computed
+from the coincidence matrix (Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011): the matrix is a sum over
+items, so the bootstrap can resample it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from fluents.errors import InputError, UnknownNameError
+from fluents.metrics.base import Figure, Floats, Row, Score, Signature, Statistics, Sums
+from fluents.metrics.clusters import b_cubed
+from fluents.metrics.figures import ShareOf
+from fluents.metrics.salience import salience
+from fluents.records import Trace
+
+__all__ = ["agreement", "b_cubed", "salience", "salience_items"]
+
+Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+Answer: TypeAlias = str | float | None
+Item: TypeAlias = tuple[str, Sequence[Answer]]
+"""The procedure it belongs to (or any id of its own), and each annotator's answer; None where one gave none."""
+
+MAX_VALUES = 50
+"""The matrix has a cell for every two values: more of them are measurements rather than labels."""
+
+
+def agreement(items: Iterable[Item], *, level: Level = "nominal") -> Score:
+    """The share of items with full agreement, and alpha for answers that are names, ranks or quantities.
+
+    >>> agreement([("a", ["yes", "yes"]), ("b", ["yes", "no"])])["agreement"]["share"]
+    0.5
+    """
+    if level not in get_args(Level):
+        raise UnknownNameError(f"unknown level {level!r}", fix=f"one of: {', '.join(get_args(Level))}")
+    given = [(procedure, [answer for answer in answers if answer is not None]) for procedure, answers in items]
+    comparable = [(procedure, answers) for procedure, answers in given if len(answers) > 1]
+    if not comparable:
+        raise InputError("no item has two annotators' answers", fix="give items that several people judged")
+    values = _values(comparable, level)
+    left_out = len(given) - len(comparable)
+    figures: dict[str, dict[str, Figure]] = {
+        "agreement": {"share": ShareOf("agreed", "items")},
+        "alpha": {level: Alpha(tuple(values), level)},
+    }
+    return Score(
+        "agreement",
+        Statistics.collect(("agreed", "items", *_cells(len(values))), _rows(comparable, values)),
+        figures,
+        Signature.of("agreement", "strict", level=level),
+        (f"{left_out} of {len(given)} items have fewer than two answers and are left out",) if left_out else (),
+        scale=1.0,
+    )
+
+
+def salience_items(traces: Iterable[Trace], raters: Sequence[str], *, local: bool = False) -> Iterator[Item]:
+    """What the raters said of each entity, in the procedure or (`local`) in each step."""
+    for trace in traces:
+        ratings = {(r.entity, r.step, r.rater): r.value for r in trace.salience if (r.step is not None) == local}
+        for entity, step in dict.fromkeys((entity, step) for entity, step, rater in ratings if rater in raters):
+            yield trace.id, [ratings.get((entity, step, rater)) for rater in raters]
+
+
+def _values(items: Iterable[Item], level: Level) -> list[Answer]:
+    """Every value that occurs, numbers in their order."""
+    values = {answer for _, answers in items for answer in answers}
+    if len(values) > MAX_VALUES:
+        raise InputError(f"{len(values)} different values, more than {MAX_VALUES}", fix="round or group them")
+    numbers = [value for value in values if isinstance(value, (int, float)) and np.isfinite(value)]
+    if level != "nominal" and len(numbers) < len(values):
+        raise InputError(f"{level} agreement needs numbers", fix="level nominal takes any labels")
+    return sorted(values, key=lambda value: (isinstance(value, str), value))
+
+
+def _cells(values: int) -> list[str]:
+    return [f"{c},{k}" for c, k in combinations_with_replacement(range(values), 2)]
+
+
+def _rows(items: Iterable[Item], values: Sequence[Answer]) -> Iterator[Row]:
+    """Each item's part of the coincidence matrix: every ordered pair of its answers, each answer weighing 1."""
+    place = {value: index for index, value in enumerate(values)}
+    for procedure, answers in items:
+        counts = Counter(place[answer] for answer in answers)
+        cells = dict.fromkeys(combinations_with_replacement(range(len(values)), 2), 0.0)
+        for c, k in combinations_with_replacement(sorted(counts), 2):
+            cells[c, k] = counts[c] * (counts[k] - (c == k)) / (len(answers) - 1)
+        yield procedure, 0, (len(counts) == 1, 1, *cells.values())
+
+
+@dataclass(frozen=True)
+class Alpha:
+    """Krippendorff's alpha from summed coincidences; not a number where all answers are the same."""
+
+    values: tuple[Answer, ...]
+    level: Level
+
+    def __call__(self, sums: Sums) -> Floats:
+        coincidences = self._matrix(sums)
+        totals = coincidences.sum(axis=-1)
+        distances = self._distances(totals)
+        observed = (coincidences * distances).sum(axis=(-2, -1))
+        expected = (totals[..., :, None] * totals[..., None, :] * distances).sum(axis=(-2, -1))
+        ratio: Floats = np.divide(observed, expected, out=np.full(observed.shape, np.nan), where=expected > 0)
+        alpha: Floats = 1 - (totals.sum(axis=-1) - 1) * ratio
+        return alpha
+
+    def _matrix(self, sums: Sums) -> Floats:
+        size = len(self.values)
+        shape = np.shape(sums["items"])
+        matrix = np.zeros((*shape, size, size))
+        for c, k in combinations_with_replacement(range(size), 2):
+            matrix[..., c, k] = matrix[..., k, c] = sums[f"{c},{k}"]
+        return matrix
+
+    def _distances(self, totals: Floats) -> Floats:
+        """Squared differences of the values; of ranks, by how many answers lie between them."""
+        if self.level == "nominal":
+            return 1 - np.eye(len(self.values))
+        ranks = totals.cumsum(axis=-1) - totals / 2
+        points = np.array(self.values, dtype=float) if self.level == "interval" else ranks
+        distances: Floats = (points[..., :, None] - points[..., None, :]) ** 2
+        return distances

@@ -1,0 +1,235 @@
+"""BERTScore (Zhang et al. 2020) as OpenPI2.0 uses it: each prediction against the gold text it resembles most.
+
+For every prediction the largest F1 over all gold texts of its unit, and the mean of that over predictions: gold that
+nothing resembles costs nothing. An encoder turns texts into token vectors; `TransformersEncoder` is one for any model
+of the transformers library. Texts are encoded in batches, each once.
+
+compat leaves out predictions whose unit has no gold, as the released script does; strict counts them as 0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluents.errors import DataMissingError, InputError, MissingExtraError
+from fluents.metrics.base import Row, Score, Signature, Statistics
+from fluents.metrics.complete import gold_units
+from fluents.metrics.figures import ShareOf
+from fluents.metrics.names import clusters_of, names_of
+from fluents.metrics.pairs import ProcedurePairs
+from fluents.metrics.steps import Mode, steps_of
+from fluents.records import Trace
+
+Matrix: TypeAlias = NDArray[np.float32]
+
+TEXTS_AT_ONCE = 4096
+"""Vectors of about so many texts are held together."""
+
+LAYERS = {"microsoft/deberta-xlarge-mnli": 40, "roberta-large": 17, "bert-base-uncased": 9}
+"""The layers BERTScore's authors chose; other models give their last."""
+
+
+class Tokens(NamedTuple):
+    """A text in the eyes of an encoder."""
+
+    vectors: Matrix
+    """One row of length 1 for every token."""
+    weights: Matrix
+    """1 for a token that counts; 0 for marks such as [CLS], which may be matched but are not averaged over."""
+
+
+class TokenEncoder(Protocol):
+    @property
+    def name(self) -> str:
+        """Model and layer: they decide the number."""
+        ...
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[Tokens]: ...
+
+
+class Unit(NamedTuple):
+    """Predictions and the gold texts any of them may resemble."""
+
+    procedure_id: str
+    step: int
+    predictions: Sequence[str]
+    gold: Sequence[str]
+
+
+def bertscore(units: Iterable[Unit], encoder: TokenEncoder, *, mode: Mode = "compat") -> Score:
+    """The mean over predictions of the best F1 over their unit's gold texts."""
+    digests: list[int] = []
+    statistics = Statistics.collect(("f1", "predictions"), _rows(units, encoder, mode, digests))
+    if not len(statistics):
+        raise InputError("there is nothing to score", fix="is the gold or the prediction file empty?")
+    data = hashlib.sha256(str(sum(digests)).encode()).hexdigest()[:8]  # a sum: the order of the units is no matter
+    signature = Signature.of("bertscore", mode, encoder=encoder.name, avg="predictions", data=data)
+    return Score("bertscore", statistics, {"bertscore": {"f1": ShareOf("f1", "predictions")}}, signature)
+
+
+def _rows(units: Iterable[Unit], encoder: TokenEncoder, mode: Mode, digests: list[int]) -> Iterator[Row]:
+    known: dict[str, Tokens] = {}
+    for window in _windows(units):
+        texts = dict.fromkeys(text for unit in window for text in (*unit.predictions, *unit.gold))
+        known = {text: known[text] for text in texts if text in known}
+        new = [text for text in texts if text not in known]
+        known.update(zip(new, encoder(new), strict=True))
+        for unit in window:
+            content = repr((unit.procedure_id, unit.step, sorted(unit.gold))).encode()
+            digests.append(int.from_bytes(hashlib.sha256(content).digest(), "big"))
+            counted = len(unit.predictions) if unit.gold or mode == "strict" else 0
+            yield unit.procedure_id, unit.step, (sum(_best_f1s(unit, known)), counted)
+
+
+def _windows(units: Iterable[Unit]) -> Iterator[list[Unit]]:
+    window: list[Unit] = []
+    size = 0
+    for unit in units:
+        window.append(unit)
+        size += len(unit.predictions) + len(unit.gold)
+        if size >= TEXTS_AT_ONCE:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def _best_f1s(unit: Unit, known: Mapping[str, Tokens]) -> Iterator[float]:
+    """For each prediction the best F1, against all gold texts in one product of matrices."""
+    if not unit.gold:
+        return
+    gold = [_with_a_row(known[text]) for text in dict.fromkeys(unit.gold)]
+    vectors = np.concatenate([tokens.vectors for tokens in gold])
+    weights = np.concatenate([tokens.weights for tokens in gold])
+    starts = np.cumsum([0, *(len(tokens.weights) for tokens in gold[:-1])])
+    weight_sums = np.add.reduceat(weights, starts)
+    for text in unit.predictions:
+        said = _with_a_row(known[text])
+        alike = said.vectors @ vectors.T
+        precision = _share(said.weights @ np.maximum.reduceat(alike, starts, axis=1), said.weights.sum())
+        recall = _share(np.add.reduceat(alike.max(axis=0) * weights, starts), weight_sums)
+        yield float(_share(2 * precision * recall, precision + recall).max())
+
+
+def _with_a_row(tokens: Tokens) -> Tokens:
+    """A text without tokens resembles nothing."""
+    if len(tokens.weights):
+        return tokens
+    return Tokens(np.zeros((1, tokens.vectors.shape[1]), dtype=np.float32), np.zeros(1, dtype=np.float32))
+
+
+def _share(part: Matrix, whole: Any) -> Matrix:
+    whole = np.broadcast_to(whole, part.shape)
+    share: Matrix = np.divide(part, whole, out=np.zeros_like(part), where=whole != 0)
+    return share
+
+
+class TransformersEncoder:
+    """The hidden states of a model of the transformers library, by name or from a folder."""
+
+    def __init__(
+        self, model: str, *, layer: int | None = None, batch_size: int = 64, device: str | None = None
+    ) -> None:
+        try:
+            transformers, self._torch = import_module("transformers"), import_module("torch")
+        except ImportError:
+            raise MissingExtraError("transformers", "embed") from None
+        self._layer = LAYERS.get(model, -1) if layer is None else layer
+        self._batch_size = batch_size
+        self._device = device or ("cuda" if self._torch.cuda.is_available() else "cpu")
+        try:
+            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(model)
+            loaded: Any = transformers.AutoModel.from_pretrained(model)
+        except (OSError, ValueError) as error:
+            raise DataMissingError(
+                f"the encoder {model!r} cannot be loaded: {error}".splitlines()[0],
+                fix="name a folder that holds it, or go online once",
+            ) from None
+        depth = loaded.config.num_hidden_layers
+        if not -1 <= self._layer <= depth:
+            raise InputError(f"the encoder {model!r} has no layer {layer}", fix=f"one of 0 to {depth}")
+        self._model = loaded.eval().to(self._device)
+        self._max_length = min(self._tokenizer.model_max_length, loaded.config.max_position_embeddings)
+        told = "/".join(Path(model).absolute().parts[-2:]) if Path(model).is_dir() else model
+        self.name = f"{told} layer {depth if self._layer == -1 else self._layer}"
+
+    def __call__(self, texts: Sequence[str]) -> list[Tokens]:
+        by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        found: dict[int, Tokens] = {}
+        for start in range(0, len(texts), self._batch_size):
+            batch = by_length[start : start + self._batch_size]
+            found.update(zip(batch, self._encode([texts[index] for index in batch]), strict=True))
+        return [found[index] for index in range(len(texts))]
+
+    def _encode(self, texts: list[str]) -> Iterator[Tokens]:
+        inputs = self._tokenizer(
+            texts,
+            padding=True,
+            truncation=True,
+            max_length=self._max_length,
+            return_special_tokens_mask=True,
+            return_tensors="pt",
+        )
+        marks = inputs.pop("special_tokens_mask").numpy()
+        real = inputs["attention_mask"].numpy().astype(bool)
+        with self._torch.inference_mode():
+            states = self._model(**inputs.to(self._device), output_hidden_states=True).hidden_states[self._layer]
+            states = self._torch.nn.functional.normalize(states.float(), dim=-1).cpu().numpy()
+        for vectors, mark, keep in zip(states, marks, real, strict=True):
+            yield Tokens(vectors[keep], 1 - mark[keep].astype(np.float32))
+
+
+# What OpenPI2.0 compares
+
+
+Scope: TypeAlias = Literal["global", "local"]
+
+
+def schemata_units(
+    gold: Iterable[Trace], pred: Iterable[Trace], *, scope: Scope, expanded: bool = False, mode: Mode = "compat"
+) -> Iterator[Unit]:
+    """ "attribute of entity" of every predicted pair, against all names of all gold pairs: of the procedure's clusters,
+    or of the changes of the same step."""
+    for meant, said in ProcedurePairs(gold, pred, mode):
+        names = {
+            (cluster.name, attribute.name): [
+                f"{a} of {e}"
+                for e in names_of(cluster, expanded=expanded)
+                for a in names_of(attribute, expanded=expanded)
+            ]
+            for cluster in clusters_of(meant)
+            for attribute in cluster.attributes
+        }
+        if scope == "global":
+            pairs = dict.fromkeys(f"{change.attribute} of {change.entity}" for change in said.changes)
+            yield Unit(meant.id, 0, list(pairs), [text for texts in names.values() for text in texts])
+            continue
+        for step, _, changes in meant.by_step():
+            texts = [text for change in changes for text in names[change.entity, change.attribute]]
+            yield Unit(meant.id, step, [f"{change.attribute} of {change.entity}" for change in said.at(step)], texts)
+
+
+def states_units(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat") -> Iterator[Unit]:
+    """Every state before, and every state after, against the gold's first wording of it."""
+    for meant, said in ProcedurePairs(gold, pred, mode):
+        for step, _, changes in meant.by_step():
+            for ours, theirs in zip(changes, said.at(step), strict=False):
+                yield Unit(meant.id, step, [theirs.before], [ours.before])
+                yield Unit(meant.id, step, [theirs.after], [ours.after])
+
+
+def complete_units(
+    gold: Iterable[Trace], pred: Iterable[Trace], *, expanded: bool = False, mode: Mode = "compat"
+) -> Iterator[Unit]:
+    """Every predicted sentence against all sentences of the gold units of its step."""
+    for meant, said in ProcedurePairs(gold, pred, mode):
+        answers = {step.step: step.sentences for step in steps_of([said])}
+        for step, units in gold_units(meant, expanded=expanded).items():
+            yield Unit(meant.id, step, answers.get(step, ()), [sentence for unit in units for sentence in unit])

@@ -1,0 +1,175 @@
+"""Scores of what people judged: OpenPI2.0's error analysis and expansions, OpenPI-C's hallucinations.
+
+Judgements are plain tuples; `fluents.data.judgement_files` reads the released ones. For hallucinations nothing was
+released: `write_form` makes a table a person fills in, and `hallucinations` reads it back.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from fluents.errors import InputError
+from fluents.jsonl import atomic_output, open_input
+from fluents.metrics.base import Figure, Score, Signature, Statistics
+from fluents.metrics.figures import ShareOf, Total
+from fluents.metrics.pairs import first_three
+from fluents.metrics.steps import steps_of
+from fluents.records import Trace
+
+VERDICTS = ("correct", "no change", "nonsense")
+"""On a predicted (entity, attribute): it changes, it does not change, it makes no sense."""
+MISSING, UNJUDGED = "missing", "unjudged"
+
+Judgement: TypeAlias = tuple[str, int, str, str, str]
+"""Procedure id, step, entity, attribute, and a verdict, MISSING or UNJUDGED."""
+
+
+def error_analysis(judgements: Iterable[Judgement]) -> Score:
+    """OpenPI2.0's table 5: counts, and shares of the judged predictions. What is missing is set against them too.
+
+    The released files give gpt-3.5-turbo 302 / 171 / 33, missing 218 (the paper prints 303 / 173 / 34 / 218), and
+    text-davinci-003 317 / 106 / 14, missing 143 (the paper prints 585 / 106 / 14 / 383, and 20.3 % missing). That file
+    has 585 lines marked correct or added for missing pairs, 125 of them left empty; 143 of 585 + 106 + 14 are 20.3 %;
+    and 383 is the number of added lines in the other model's file.
+    """
+    counts: dict[tuple[str, int], Counter[str]] = {}
+    for procedure, step, _, _, verdict in judgements:
+        if verdict not in (*VERDICTS, MISSING, UNJUDGED):
+            raise InputError(f"unknown verdict {verdict!r}", where=f"{procedure}||{step}")
+        counts.setdefault((procedure, step), Counter())[verdict] += 1
+    columns = (*VERDICTS, MISSING, UNJUDGED, "judged")
+    rows = (
+        (procedure, step, [*(found[name] for name in columns[:-1]), sum(found[name] for name in VERDICTS)])
+        for (procedure, step), found in counts.items()
+    )
+    statistics = Statistics.collect(columns, rows)
+    figures: dict[str, dict[str, Figure]] = {
+        name: {"count": Total(name), "share": ShareOf(name, "judged")} for name in (*VERDICTS, MISSING)
+    }
+    unjudged = int(statistics.sums()[UNJUDGED])
+    warnings = (f"{unjudged} predictions were left without a verdict",) if unjudged else ()
+    return Score("error analysis", statistics, figures, Signature.of("error analysis", "human"), warnings, scale=1.0)
+
+
+ExpansionJudgement: TypeAlias = tuple[str, str, int, int]
+"""Procedure id, "entities" or "attributes", and of one cluster the number of paraphrases and of wrong ones."""
+
+
+def expansion_quality(judgements: Iterable[ExpansionJudgement]) -> Score:
+    """The share of generated paraphrases that are right, and of clusters without a wrong one."""
+    kinds = ("entities", "attributes")
+    parts = ("right", "paraphrases", "faultless", "clusters")
+    rows = []
+    for procedure, kind, paraphrases, wrong in judgements:
+        if kind not in kinds or not 0 <= wrong <= paraphrases:
+            raise InputError(f"not a judgement on a cluster: {(kind, paraphrases, wrong)}", where=procedure)
+        values = [paraphrases - wrong, paraphrases, wrong == 0, 1]
+        rows.append((procedure, 0, [value * (kind == one) for one in kinds for value in values]))
+    figures: dict[str, dict[str, Figure]] = {
+        kind: {
+            "correct": ShareOf(f"{kind}.right", f"{kind}.paraphrases"),
+            "faultless": ShareOf(f"{kind}.faultless", f"{kind}.clusters"),
+        }
+        for kind in kinds
+    }
+    columns = [f"{kind}.{part}" for kind in kinds for part in parts]
+    signature = Signature.of("expansion quality", "human")
+    return Score("expansion quality", Statistics.collect(columns, rows), figures, signature)
+
+
+FORM_COLUMNS = ("procedure", "step", "answer", "step text", "state change", "hallucinated")
+_SHOWN = 2000
+"""Characters of a text that the form shows: a cell must stay readable, for people and for CSV readers."""
+_YES, _NO = {"yes", "y", "1", "true", "x"}, {"no", "n", "0", "false"}
+
+
+def write_form(traces: Iterable[Trace], path: str | Path) -> int:
+    """A CSV table of every predicted change, with an empty column "hallucinated" to answer yes or no in."""
+    count = 0
+    with atomic_output(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        table = csv.writer(text)
+        table.writerow(FORM_COLUMNS)
+        for trace in traces:
+            for step in steps_of([trace]):
+                for number, sentence in enumerate(step.sentences, start=1):
+                    told = [_no_formula(text[:_SHOWN]) for text in (trace.procedure.steps[step.step - 1], sentence)]
+                    table.writerow((_no_formula(trace.id), step.step, number, *told, ""))
+                    count += 1
+        text.flush()
+        text.detach()
+    return count
+
+
+def hallucinations(path: str | Path) -> Score:
+    """How many changes a filled-in form calls hallucinated. Lines without an answer are not counted, and told of."""
+    judged: dict[tuple[str, int], list[int]] = {}
+    seen: set[tuple[str, int, str]] = set()
+    empty: list[str] = []
+    for where, line in _form_lines(path):
+        procedure, step = _shown(line["procedure"]), _step(line["step"], where)
+        if (procedure, step, line["answer"]) in seen:
+            raise InputError("this change is in the form twice", where=where)
+        seen.add((procedure, step, line["answer"]))
+        verdict = line["hallucinated"].strip().lower()
+        if verdict and verdict not in _YES | _NO:
+            raise InputError(f"{line['hallucinated']!r} is neither yes nor no", where=where)
+        if not verdict:
+            empty.append(where)
+            continue
+        count = judged.setdefault((procedure, step), [0, 0])
+        count[0] += verdict in _YES
+        count[1] += 1
+    if not judged:
+        raise InputError("no line of the form is answered", where=path, fix='write yes or no under "hallucinated"')
+    warnings = (f"{len(empty)} lines are not answered: {first_three(empty)}",) if empty else ()
+    statistics = Statistics.collect(("hallucinated", "judged"), ((*key, count) for key, count in judged.items()))
+    figures: dict[str, dict[str, Figure]] = {
+        "hallucinated": {"count": Total("hallucinated"), "share": ShareOf("hallucinated", "judged")}
+    }
+    return Score("hallucinations", statistics, figures, Signature.of("hallucinations", "human"), warnings, scale=1.0)
+
+
+def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+    with open_input(path) as stream:
+        try:
+            table = csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+            if not set(FORM_COLUMNS) <= set(table.fieldnames or ()):
+                raise InputError(
+                    f"not the form: its columns are {', '.join(FORM_COLUMNS)}",
+                    where=path,
+                    fix="save the table as comma-separated UTF-8, with its first line",
+                )
+            for line in table:
+                where = f"{path}:{table.line_num}"
+                if any(line[column] is None for column in FORM_COLUMNS):
+                    raise InputError("this line of the form is not whole", where=where)
+                yield where, line
+        except UnicodeDecodeError:
+            raise InputError("not UTF-8", where=path, fix="save the table as UTF-8") from None
+        except csv.Error as error:
+            raise InputError(f"not a CSV table: {error}", where=path) from None
+
+
+def _step(text: str, where: str) -> int:
+    if not (text.isdecimal() and len(text) < 10):
+        raise InputError(f"{text!r} is not the number of a step", where=where)
+    return int(text)
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+"""A spreadsheet runs cells that begin so (the last is its own mark for text): a model's words must not get that far."""
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _shown(text: str) -> str:
+    """What `_no_formula` was given. Spreadsheets drop the mark when they save, so it may be gone."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
