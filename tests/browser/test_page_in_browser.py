@@ -1,0 +1,181 @@
+"""The page as a reader meets it, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from fluents import jsonl
+from fluents.records import EntityCluster, Procedure, Reject, StateChange, Trace
+from fluents.report.page import page
+
+pytest_plugins = ["chromium"]
+pytestmark = pytest.mark.slow
+
+Open: TypeAlias = Callable[..., Page]
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "page"
+
+
+def traces(name: str) -> list[Trace]:
+    return cast(list[Trace], list(jsonl.read(FIXTURES / f"{name}.jsonl")))
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page from a file. Whatever it complains about, or asks the network for, fails the test in the end."""
+    complaints: list[str] = []
+    contexts = []
+
+    def open_page(html: str, width: int = 1200, **context: Any) -> Page:
+        file = tmp_path / "page.html"
+        file.write_text(html, encoding="utf-8")
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **context))
+        tab = contexts[-1].new_page()
+        tab.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("request", lambda request: complaints.append(request.url) if request.url != file.as_uri() else None)
+        tab.goto(file.as_uri())
+        return tab
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def overflow(tab: Page) -> int:
+    """How many pixels the page is wider than its window."""
+    return cast(int, tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def history_of(tab: Page, entity: str) -> Any:
+    return tab.locator("tr.history").filter(has_text=f"History of {entity}").first
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("width", [1200, 400])
+def test_a_click_on_an_entity_opens_and_closes_its_history_even_without_scripts(
+    opened: Open, width: int, scripts: bool
+) -> None:
+    tab = opened(page(traces("predicted")[:1]), width, java_script_enabled=scripts)
+    history, summary = history_of(tab, "stove"), tab.locator("summary", has_text="stove")
+    expect(history).to_be_hidden()
+    summary.click()
+    expect(history).to_be_visible()
+    expect(history.locator("ol > li")).to_have_count(2)
+    expect(history.locator("ol > li").first).to_contain_text("Step 1")
+    expect(history.locator("ol > li").last).to_contain_text("heat: high → low")
+    summary.click()
+    expect(history).to_be_hidden()
+
+
+def test_the_keyboard_reaches_an_entity_shows_where_it_is_and_opens_its_history(opened: Open) -> None:
+    tab = opened(page(traces("predicted")[:1]))
+    for _ in range(30):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.tagName") == "SUMMARY":
+            break
+    assert tab.evaluate("document.activeElement.textContent.trim()") == "soup"
+    assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    expect(history_of(tab, "soup")).to_be_hidden()
+    tab.keyboard.press("Enter")
+    expect(history_of(tab, "soup")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_gold_stands_beside_the_prediction_and_exact_matches_are_marked(opened: Open, scheme: str) -> None:
+    tab = opened(page(traces("predicted"), traces("gold")), color_scheme=scheme)
+    expect(tab.locator("thead .sides th.gold").first).to_be_visible()
+    lid = tab.locator("tr.entity").filter(has=tab.locator("summary", has_text="lid"))
+    predicted, gold = lid.locator("td:not(.empty)").all()
+    assert gold.bounding_box()["x"] > predicted.bounding_box()["x"]  # type: ignore[index]
+    for cell in (predicted, gold):
+        expect(cell).to_contain_text("off the pot → on the pot")
+        expect(cell.locator(".exact")).to_have_count(1)
+    expect(tab.locator("#p2")).to_contain_text("no gold for this procedure")
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_nothing_is_wider_than_the_window(opened: Open, width: int) -> None:
+    """Tables may scroll, but in a frame of their own."""
+    assert overflow(opened(page(traces("predicted"), traces("gold")), width)) == 0
+    assert overflow(opened(page([hostile_trace()], [hostile_trace()]), width)) == 0
+
+
+def test_a_telephone_shows_cards_with_the_step_in_words(opened: Open) -> None:
+    tab = opened(page(traces("predicted")[:1]), 400)
+    cell = tab.locator("td[data-step='6']").first
+    expect(cell).to_be_visible()
+    assert "Step 6" in cell.evaluate("cell => getComputedStyle(cell, '::before').content").replace('" "', "")
+    expect(tab.locator("td.empty").first).to_be_hidden()
+
+
+def hostile_trace() -> Trace:
+    attack = (
+        "<img src='https://example.org/x.png' onerror='window.hacked=1'>\"><svg onload=window.hacked=1>"
+        "</script></style></title><script>window.hacked=1</script><a href='javascript:window.hacked=1'>\u202e\x00\x1b"
+    )
+    word = attack + "W" * 20_000
+    return Trace(
+        procedure=Procedure(id=word, goal=word, steps=(word, "Rest."), topic=word, source=word),
+        changes=(
+            StateChange(step=1, entity=word, attribute=word, before=word, after=word, mentioned=False, support=0.5),
+        ),
+        clusters=(EntityCluster(name=attack, mentions=(word,)),),
+        rejects=(Reject(text=word, reason=word),),
+    )
+
+
+def test_a_hostile_text_is_only_ever_text(opened: Open) -> None:
+    tab = opened(page([hostile_trace(), hostile_trace()], [hostile_trace()], title=hostile_trace().id))
+    tab.locator("summary").first.click()
+    assert tab.evaluate("window.hacked") is None
+    assert tab.locator("img, svg, main script, a:not([href^='#'])").count() == 0
+
+
+def test_the_policy_stops_a_script_that_is_not_the_page_s_own(browser: Browser, tmp_path: Path) -> None:
+    """The second line of defence, should an escape ever be forgotten."""
+    file = tmp_path / "page.html"
+    file.write_text(page([]).replace("</main>", "<script>window.hacked = 1</script></main>"), encoding="utf-8")
+    tab = browser.new_page()
+    tab.goto(file.as_uri())
+    assert tab.evaluate("window.hacked") is None
+    tab.close()
+
+
+def test_the_filter_keeps_the_entities_and_procedures_that_match(opened: Open) -> None:
+    tab = opened(page(traces("predicted")))
+    box, entities = tab.get_by_label("Filter entities"), tab.locator("tr.entity:visible")
+    expect(entities).to_have_count(19)
+    box.fill("BURNER")  # a wording of "stove", in another case
+    expect(entities).to_have_count(1)
+    expect(entities).to_contain_text("stove")
+    expect(tab.locator("output")).to_have_text("1 of 19")
+    expect(tab.locator("#p2")).to_be_hidden()
+    expect(tab.locator("nav li:visible")).to_have_count(1)
+    tab.locator("summary:visible").click()
+    expect(tab.locator("tr.history:visible")).to_have_count(1)
+    box.fill("no such thing")
+    expect(entities).to_have_count(0)
+    expect(tab.locator("tr.history:visible")).to_have_count(0)
+    box.fill("")
+    expect(entities).to_have_count(19)
+    expect(tab.locator("#p2")).to_be_visible()
+
+
+def test_without_scripts_there_is_no_filter_that_does_nothing(opened: Open) -> None:
+    tab = opened(page(traces("predicted")), java_script_enabled=False)
+    expect(tab.locator("#filter")).to_be_hidden()
+    expect(tab.locator("tr.entity:visible")).to_have_count(19)
+
+
+def test_paper_holds_every_change_and_no_controls(opened: Open) -> None:
+    tab = opened(page(traces("predicted")), 700)
+    tab.emulate_media(media="print")
+    expect(tab.locator("#filter")).to_be_hidden()
+    expect(tab.locator("td li:visible")).to_have_count(sum(len(trace.changes) for trace in traces("predicted")))
+    assert overflow(tab) == 0
