@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from strategies import traces
 
 from fluents import jsonl
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
+from strategies import traces
 
 TRACE = Trace(procedure=Procedure(id="tea", goal="Make tea", steps=("Boil the water.",)))
 
@@ -107,5 +107,3 @@ def test_reading_streams(tmp_path: Path) -> None:
     assert next(records) == TRACE
     with pytest.raises(InputError):
         next(records)
-
-

@@ -84,8 +84,10 @@ def test_a_comma_inside_a_value_does_not_part_a_generation() -> None:
 
 # Values without the template's own words: with them, a sentence can mean two things.
 names = st.text(string.ascii_letters + "'(),-éß中", min_size=1, max_size=12).filter(
-    lambda word: word.lower() not in {"of", "was", "were", "is", "are", "before", "and", "after", "afterwards"}
-    and word.strip(" .!;,") == word
+    lambda word: (
+        word.lower() not in {"of", "was", "were", "is", "are", "before", "and", "after", "afterwards"}
+        and word.strip(" .!;,") == word
+    )
 )
 phrases = st.lists(names, min_size=1, max_size=3).map(" ".join)
 

@@ -52,7 +52,7 @@ def test_segment_gives_jsonl_to_a_pipe_and_a_view_on_request() -> None:
     assert (procedure.goal, len(procedure.steps)) == ("Make tomato soup", 6)
     view = run("segment", SOUP, "--table").stdout
     assert "Make tomato soup" in view
-    assert "6 Season with salt" in view
+    assert "Season with salt" in view
 
 
 def test_segment_reads_standard_input_json_and_another_goal(tmp_path: Path) -> None:
@@ -102,7 +102,9 @@ def test_data_convert_says_what_is_lost(tmp_path: Path) -> None:
     trace = Trace(procedure=Procedure(id="w/Tea", steps=("Boil.",)), changes=(change,))
     jsonl.write([trace], tmp_path / "in.jsonl")
     done = run("data", "convert", tmp_path / "in.jsonl", "--to", "openpi-c", "-o", tmp_path / "out.jsonl")
-    assert "no place for: procedure.goal, change.votes" in done.stderr.replace("\n", " ") or "change.votes" in done.stderr
+    assert (
+        "no place for: procedure.goal, change.votes" in done.stderr.replace("\n", " ") or "change.votes" in done.stderr
+    )
     assert json.loads((tmp_path / "out.jsonl").read_text())["answers"] == [["water", "heat", "cold", "hot"]]
     assert "no shape 'csv'" in fails("data", "convert", tmp_path / "in.jsonl", "--to", "csv", "-o", tmp_path / "x")
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import traces
 
 from fluents.data import parquet
 from fluents.data.shapes import SHAPES, lost, read, read_traces, write
 from fluents.errors import InputError, UnknownNameError
 from fluents.records import Annotation, Procedure, Salience, StateChange, Trace, TrackedEntity
 from fluents.task_records import CrepeCase
+from strategies import traces
 
 CHANGES = (
     StateChange(step=1, entity="water", attribute="temperature", before="cold", after="hot", votes=3),
@@ -56,7 +56,9 @@ def test_crepe_s_shape(tmp_path: Path) -> None:
     assert isinstance(_read(tmp_path, json.dumps(case))[0], CrepeCase)
 
 
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in ("openpi", "parquet", "openpi-c-clustered")])
+@pytest.mark.parametrize(
+    "shape", [shape for shape in SHAPES if shape not in ("openpi", "parquet", "openpi-c-clustered")]
+)
 def test_what_is_written_in_a_shape_is_told_apart_and_read(tmp_path: Path, shape: str) -> None:
     write([TRACE], shape, tmp_path / "out")
     (again,) = read_traces(tmp_path / "out")
@@ -114,7 +116,9 @@ def test_parquet_loses_nothing(trace: Trace) -> None:
 def test_a_file_in_parquet(tmp_path: Path) -> None:
     rich = TRACE.replace(
         salience=(Salience(entity="water", rater="A1", value=5),),
-        annotations=(Annotation(step=1, sentence="s", entity="e", attribute="a", before="b", after="c", modality="both"),),
+        annotations=(
+            Annotation(step=1, sentence="s", entity="e", attribute="a", before="b", after="c", modality="both"),
+        ),
         entities=(TrackedEntity(name="water", wordings=(("water", "tap water"),)),),
         procedure=TRACE.procedure.replace(extra={"page": 3, "tags": ["a"]}),
     )

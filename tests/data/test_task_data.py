@@ -32,7 +32,12 @@ def test_a_case_is_read() -> None:
     assert case.events == ("I smell toast.",)
     assert [item.predicted for item in case.likelihoods] == [False, False, True]
     (change,) = crepe.trace_of(case).changes
-    assert (change.entity, change.attribute, change.before, change.after) == ("bread", "hot", "less likely", "more likely")
+    assert (change.entity, change.attribute, change.before, change.after) == (
+        "bread",
+        "hot",
+        "less likely",
+        "more likely",
+    )
 
 
 def test_a_case_that_does_not_start_is_an_input_error() -> None:
@@ -42,7 +47,9 @@ def test_a_case_that_does_not_start_is_an_input_error() -> None:
         list(crepe.cases({"1": {"goal": "x", "steps": []}}, "file"))
 
 
-@pytest.mark.parametrize(("split", "cases", "items"), [("dev", 42, 309), ("test", 141, 695), ("codex-entities", 42, 634)])
+@pytest.mark.parametrize(
+    ("split", "cases", "items"), [("dev", 42, 309), ("test", 141, 695), ("codex-entities", 42, 634)]
+)
 def test_crepe_counts(mirror: Path, split: str, cases: int, items: int) -> None:  # noqa: ARG001
     found = [record for record in load(f"crepe:{split}") if isinstance(record, CrepeCase)]
     assert len(found) == cases

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from fluents import __version__
-from fluents.cli import data, segment
+from fluents.cli import data, segment, weights
 from fluents.errors import FluentsError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command("segment")(segment.segment)
 app.add_typer(data.app, name="data")
+app.add_typer(weights.app, name="weights")
 
 
 @app.callback(invoke_without_command=True)

@@ -30,7 +30,9 @@ def show_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def emit(records: Iterable[Item], view: Callable[[Item], RenderableType], path: str | None, as_json: bool | None) -> None:
+def emit(
+    records: Iterable[Item], view: Callable[[Item], RenderableType], path: str | None, as_json: bool | None
+) -> None:
     """Records to a file, else as JSONL to a pipe, else as tables to a person; `as_json` overrides the guess."""
     if path is not None:
         count = jsonl.write(records, path)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -49,7 +50,8 @@ def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]
 def _is_json(file: str) -> bool:
     """Whether the first character that is not white space opens a JSON value."""
     if file == "-":
-        return sys.stdin.buffer.peek(4096).lstrip()[:1] in (b"{", b"[")  # type: ignore[attr-defined]
+        stdin = cast("io.BufferedReader", sys.stdin.buffer)
+        return stdin.peek(4096).lstrip()[:1] in (b"{", b"[")
     from fluents.data.datasets import DATASETS
 
     if file.partition(":")[0] in DATASETS:

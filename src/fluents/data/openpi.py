@@ -90,7 +90,9 @@ def traces(rows: Iterable[Row], dataset: str) -> Iterator[Trace]:
             if row.step <= last:
                 raise InputError(f"duplicate or misplaced id {row.procedure_id}{STEP_MARK}{row.step}", where=row.where)
             if row.step != last + 1 and row.has_text:
-                raise InputError(f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}", where=row.where)
+                raise InputError(
+                    f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}", where=row.where
+                )
             last = row.step
         with wrong_shape_is_input_error("this step is not in the OpenPI shape", steps[0].where):
             trace = _trace(procedure_id, steps, dataset)

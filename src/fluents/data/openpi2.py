@@ -79,7 +79,9 @@ def _trace(procedure_id: str, value: Mapping[str, Any], dataset: str, rater: str
             cell = cell if isinstance(cell, dict) else {"states": cell}
             step_votes += [cell["votes"]] if "votes" in cell else []
             step_scores += [cell["score"]] if "score" in cell else []
-            changes += [_change(state, step, wordings) for state in cell.get("states", cell.get("attributes"))]
+            changes += [
+                _change(state, step, wordings) for state in cell["states" if "states" in cell else "attributes"]
+            ]
             if rater:
                 salience += _rating(cell, "local", wordings[0], rater, step)
         annotated = item.get("entity_annotation")
@@ -109,7 +111,7 @@ def _trace(procedure_id: str, value: Mapping[str, Any], dataset: str, rater: str
 
 def _change(state: Mapping[str, Any], step: int, entity: tuple[str, ...]) -> StateChange:
     votes = state.get("votes")
-    state = state["states"] if "states" in state else state
+    state = state.get("states", state)
     attribute = tuple(state["attribute"].split(BAR))
     annotated = tuple(state["attribute_annotation"].split(BAR)) if "attribute_annotation" in state else attribute
     before, after = tuple(state["before"].split(BAR)), tuple(state["after"].split(BAR))
@@ -134,9 +136,7 @@ def _unless_plain(wordings: tuple[str, ...], word: str) -> tuple[str, ...]:
     return () if wordings == (word,) else wordings
 
 
-def _rating(
-    cell: Mapping[str, Any], scope: str, entity: str, rater: str, step: int | None
-) -> Iterator[Salience]:
+def _rating(cell: Mapping[str, Any], scope: str, entity: str, rater: str, step: int | None) -> Iterator[Salience]:
     """The salience a cell holds, if any. People's numbers come as integers or strings; a model's number is a string,
     and an integer where its answer could not be read and the publishers put 1."""
     if f"{scope}_salience_pred" in cell:

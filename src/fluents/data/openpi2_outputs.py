@@ -107,7 +107,9 @@ def _api_trace(procedure_id: str, value: Mapping[str, Any]) -> Trace:
         for entity, states in step["entities"].items()
         for state in states
     ]
-    ratings = [(None, rating, "global") for rating in value.get("global_salience", ())]
+    ratings: list[tuple[int | None, Any, str]] = [
+        (None, rating, "global") for rating in value.get("global_salience", ())
+    ]
     ratings += [
         (number, rating, "local")
         for number, step in enumerate(value.get("local_salience", ()), start=1)

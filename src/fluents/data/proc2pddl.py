@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from fluents.data.catalogue import files, local_path
+from fluents.data.catalogue import files as catalogued
+from fluents.data.catalogue import local_path
 from fluents.segment import segment
 from fluents.task_records import PddlTask
 
 
 def load(split: str) -> Iterator[PddlTask]:  # noqa: ARG001 - every reader takes a split; here there is one
-    return tasks((file.path, local_path(file).read_text(encoding="utf-8")) for file in files("proc2pddl"))
+    return tasks((file.path, local_path(file).read_text(encoding="utf-8")) for file in catalogued("proc2pddl"))
 
 
 def tasks(texts: Iterable[tuple[str, str]]) -> Iterator[PddlTask]:

@@ -157,9 +157,7 @@ def write(records: Iterable[AnyRecord], shape: str, path: str | Path) -> int:
     return len(traces)
 
 
-def _write_lines(
-    traces: Iterable[Trace], lines: Callable[[Trace], Iterator[dict[str, Any]]], path: str | Path
-) -> None:
+def _write_lines(traces: Iterable[Trace], lines: Callable[[Trace], Iterator[dict[str, Any]]], path: str | Path) -> None:
     with jsonl.atomic_output(path) as stream:
         for trace in traces:
             for line in lines(trace):

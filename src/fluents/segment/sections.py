@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
-from fluents.sentences import ends_sentence, split_sentences
-from fluents.text_layout import LABEL_LEVEL, Line, Role, is_part_title, section_role
-from fluents.text_markup import plain_text
+from fluents.segment.layout import LABEL_LEVEL, Line, Role, is_part_title, section_role
+from fluents.segment.markup import plain_text
+from fluents.segment.sentences import ends_sentence, split_sentences
 
 WRAP_WIDTH = 60
 """Text is rarely wrapped narrower than this: a shorter line was ended on purpose."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.sentences import WINDOW, ends_sentence, split_sentences
+from fluents.segment.sentences import WINDOW, ends_sentence, split_sentences
 
 ONE_SENTENCE = [
     "Add approx. 2.5 ml of ether, e.g. from the flask.",

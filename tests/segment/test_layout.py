@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fluents.text_layout import Line, Role, is_part_title, is_title, read_layout, section_role, with_group_titles
+from fluents.segment.layout import Line, Role, is_part_title, is_title, read_layout, section_role, with_group_titles
 
 
 def kinds(text: str) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fluents.text_layout import read_layout, with_group_titles
-from fluents.text_sections import find_steps
+from fluents.segment.layout import read_layout, with_group_titles
+from fluents.segment.sections import find_steps
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from fluents.sentences import ends_sentence
+from fluents.segment.sentences import ends_sentence
 
 Role: TypeAlias = Literal["steps", "needs", "remarks"]
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from fluents.errors import InputError
 from fluents.jsonl import open_input
 from fluents.records import Procedure
-from fluents.text_layout import Line, is_part_title, is_title, read_layout, section_role, with_group_titles
-from fluents.text_markup import plain_text, readable, without_html_blocks
-from fluents.text_sections import find_steps
+from fluents.segment.layout import Line, is_part_title, is_title, read_layout, section_role, with_group_titles
+from fluents.segment.markup import plain_text, readable, without_html_blocks
+from fluents.segment.sections import find_steps
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 """No procedure comes near this; a larger file is something else."""

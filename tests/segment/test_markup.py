@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.text_markup import plain_text, readable, without_html_blocks
+from fluents.segment.markup import plain_text, readable, without_html_blocks
 
 
 @pytest.mark.parametrize(

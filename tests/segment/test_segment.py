@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fluents.errors import InputError
 from fluents.segment import MAX_ID_LENGTH, MAX_TEXT_BYTES, read_text, segment
 
-FIXTURES = Path(__file__).parent / "fixtures" / "segment"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "segment"
 
 LAYOUTS = {
     "one paragraph": (

@@ -1,0 +1,98 @@
+"""What the embedded model reads and writes. Training and tracking share it: the model knows no other form.
+
+Goal: Make tea
+1. Boil the water.
+Now: Pour it over the leaves.
+Changes (?):
+water | location | in kettle | in pot
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from fluents.records import Procedure, Reject, StateChange
+
+VERSION = "local-1"
+
+CLEAN, LIST = "Clean ", "Sorted "
+"""Styles the adapters are taught to answer in: OpenPI-C's annotation, and one sorted pass without repetition."""
+
+UNKNOWN_COUNT = "?"
+"""Stands for the number of changes where the model is to choose it."""
+
+MAX_FIELD = 80
+"""Characters of an entity, attribute or state: past this a generation has run away."""
+
+MAX_STEP_CHARS = 1200
+MAX_PAST_CHARS = 3000
+"""What of a long procedure still fits the context: the newest past steps, the beginning of a long step."""
+
+_SPACE = re.compile(r"\s+")
+
+
+def prompt(procedure: Procedure, step: int, *, style: str = "", count: int | None = None) -> str:
+    """The prompt for one step. `style` is the annotation style asked for, as the adapter was taught it."""
+    past = _newest([one_line(text) for text in procedure.steps[: step - 1]])
+    lines = [f"Goal: {one_line(procedure.goal)[:200]}", *past]
+    lines.append(f"Now: {one_line(procedure.steps[step - 1])[:MAX_STEP_CHARS]}")
+    lines.append(f"{style}Changes ({UNKNOWN_COUNT if count is None else count}):")
+    return "\n".join(lines) + "\n"
+
+
+def one_line(text: str) -> str:
+    """A text on one line: a step must not be able to forge the lines around it."""
+    return _SPACE.sub(" ", text).strip()
+
+
+def _newest(past: Sequence[str]) -> list[str]:
+    """The numbered past steps, the oldest left out where all are too long."""
+    kept: list[str] = []
+    room = MAX_PAST_CHARS
+    for number in range(len(past), 0, -1):
+        text = past[number - 1][:MAX_STEP_CHARS]
+        room -= len(text)
+        if room < 0:
+            break
+        kept.append(f"{number}. {text}")
+    return kept[::-1]
+
+
+def target(changes: Iterable[Sequence[str]]) -> str:
+    """The lines the model is to write for (entity, attribute, before, after) of each change."""
+    return "".join(" | ".join(one_line(field.replace("|", "/")) for field in change) + "\n" for change in changes)
+
+
+def read(text: str, step: int) -> tuple[list[StateChange], list[Reject]]:
+    """The changes among the lines of a generation; a repeated line or a change to the same state is none."""
+    found: dict[tuple[str, ...], StateChange] = {}
+    rejects: list[Reject] = []
+    for position, line in enumerate(line for line in text.split("\n") if line.strip()):
+        fields = [field.strip() for field in line.split("|")]
+        if len(fields) != 4 or not all(fields):
+            rejects.append(
+                Reject(step=step, text=line, reason="not entity | attribute | before | after", position=position)
+            )
+            continue
+        entity, attribute, before, after = fields
+        if before.lower() != after.lower():
+            change = StateChange(step=step, entity=entity, attribute=attribute, before=before, after=after)
+            found.setdefault(tuple(field.lower() for field in fields), change)
+    return list(found.values()), rejects
+
+
+def grammar(most: int) -> str:
+    """The answers `read` can read, in GBNF: at most so many lines of four fields; none means that nothing changes.
+
+    A field begins and ends with a character other than a blank, so that what is read back is what was written.
+    """
+    return "\n".join(
+        [
+            f"root ::= line{{0,{most}}}",
+            'line ::= field " | " field " | " field " | " field "\\n"',
+            rf"field ::= visible ( inner{{0,{MAX_FIELD - 2}}} visible )?",
+            r"visible ::= [^|\n\r\t ]",
+            r"inner ::= [^|\n\r\t]",
+        ]
+    )

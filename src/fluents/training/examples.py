@@ -1,0 +1,63 @@
+"""What a model is taught: prompts and the lines it should write, drawn anew in every epoch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fluents.prompts.local import CLEAN, LIST, prompt, target
+from fluents.records import Procedure, Trace
+
+Fields = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One step and its changes."""
+
+    procedure: Procedure
+    step: int
+    changes: tuple[Fields, ...]
+    style: str = ""
+
+
+def examples(traces: Iterable[Trace], style: str = "") -> list[Example]:
+    """Every step as an example. A procedure without a single change was never annotated, and teaches nothing."""
+    found = []
+    for trace in traces:
+        if trace.changes:
+            for step, _, changes in trace.by_step():
+                fields = tuple((c.entity, c.attribute, c.before, c.after) for c in changes)
+                found.append(Example(trace.procedure, step, fields, style))
+    return found
+
+
+def style_of(dataset: str) -> str:
+    """How a dataset's annotation is named in the prompt: OpenPI-C's is cleaner, and the model can be asked for it."""
+    return CLEAN if dataset.startswith("openpi-c") else ""
+
+
+def render(example: Example, rng: random.Random, *, unknown_count: float, one_pass: float) -> tuple[str, str]:
+    """(prompt, target) for training.
+
+    Sampling wants the changes in random order, so that no entity is favoured; a single pass wants them sorted, so that
+    it does not repeat itself. A share of the examples (`one_pass`) teaches the second under a name of its own.
+    """
+    single = rng.random() < one_pass
+    changes = sorted(example.changes, key=_folded) if single else rng.sample(example.changes, len(example.changes))
+    if single:
+        changes = list(dict.fromkeys(changes))
+    count = None if rng.random() < unknown_count else len(changes)
+    style = example.style + (LIST if single else "")
+    return prompt(example.procedure, example.step, style=style, count=count), target(changes)
+
+
+def render_fixed(example: Example) -> tuple[str, str]:
+    """(prompt, target) for measuring: in an order that stays the same, with the true count."""
+    changes = random.Random(f"{example.procedure.id}||{example.step}").sample(example.changes, len(example.changes))
+    return prompt(example.procedure, example.step, style=example.style, count=len(changes)), target(changes)
+
+
+def _folded(fields: Sequence[str]) -> list[str]:
+    return [field.lower() for field in fields]

@@ -1,0 +1,213 @@
+"""Train an adapter for the embedded model: LoRA on the base's seven projections, one loop, all knobs in Settings."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fluents.errors import InputError, MissingExtraError
+from fluents.training.adapter import PROJECTIONS, write_adapter
+from fluents.training.base import END, best_device, encode, load_model, load_tokenizer
+from fluents.training.examples import Example, render, render_fixed
+
+try:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from safetensors.torch import load_file, save_file
+except ImportError as error:
+    raise MissingExtraError(error.name or "peft", "train") from None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every knob of a run."""
+
+    epochs: int = 3
+    learning_rate: float = 7e-4
+    warmup: float = 0.05
+    """Share of the steps over which the rate rises; then it falls along a cosine."""
+    weight_decay: float = 0.01
+    batch: int = 32
+    rank: int = 32
+    dropout: float = 0.0
+    unknown_count: float = 0.5
+    """Share of examples whose prompt does not give the number of changes."""
+    one_pass: float = 0.3
+    """Share of examples that teach the sorted, single-pass answer."""
+    max_tokens: int = 1024
+    seed: int = 1
+
+
+Tokens = tuple[list[int], int]
+"""Token ids, and where the target begins among them."""
+
+Report = Callable[[dict[str, Any]], None]
+
+
+def train(
+    base: Path,
+    train_examples: Sequence[Example],
+    dev_examples: Sequence[Example],
+    out: Path,
+    settings: Settings,
+    report: Report = lambda _: None,
+) -> Path:
+    """Train and write `out`/adapter.gguf and `out`/train.json (settings and dev curve). Resumes after the last epoch
+    whose checkpoint is there; a finished run is left as it is."""
+    run = _Run(base, out, settings)
+    dev = [run.tokens(*render_fixed(example)) for example in dev_examples]
+    per_epoch = math.ceil(len(train_examples) / settings.batch)
+    log = run.resume()
+    for epoch in range(len(log) + 1, settings.epochs + 1):
+        rng = random.Random(f"{settings.seed}-{epoch}")  # of the epoch alone, so that a resumed run draws the same
+        torch.manual_seed(settings.seed * 1000 + epoch)
+        rendered = (
+            render(example, rng, unknown_count=settings.unknown_count, one_pass=settings.one_pass)
+            for example in train_examples
+        )
+        items = [run.tokens(*pair) for pair in rendered]
+        losses, began = [], time.monotonic()
+        for number, batch in enumerate(_batches(items, settings.batch, rng), start=1):
+            losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))
+            report({"epoch": epoch, "step": number, "steps": per_epoch, "loss": losses[-1]})
+        log.append(
+            {
+                "epoch": epoch,
+                "train_loss": round(sum(losses) / len(losses), 4),
+                "dev_loss": round(run.dev_loss(dev), 4) if dev else None,
+                "seconds": round(time.monotonic() - began, 1),
+            }
+        )
+        report(log[-1])
+        run.checkpoint(log)
+    adapter = out / "adapter.gguf"
+    write_adapter(run.model, adapter, settings.rank, out.name)
+    summary = {"settings": asdict(settings), "examples": len(train_examples), "device": run.device_name, "log": log}
+    (out / "train.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    return adapter
+
+
+class _Run:
+    """The model, its optimiser, and what is kept of them on disk."""
+
+    def __init__(self, base: Path, out: Path, settings: Settings) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        self.settings, self.out = settings, out
+        self.device = best_device()
+        self.device_name = torch.cuda.get_device_name() if self.device == "cuda" else "CPU"
+        torch.manual_seed(settings.seed)
+        torch.set_float32_matmul_precision("high")
+        self.tokenizer = load_tokenizer(base)
+        lora = LoraConfig(
+            r=settings.rank,
+            lora_alpha=settings.rank,
+            lora_dropout=settings.dropout,
+            target_modules=[name.partition(".")[2] for name in PROJECTIONS],
+        )
+        self.model = get_peft_model(load_model(base, self.device), lora)
+        self.model.train()
+        self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.optimizer = torch.optim.AdamW(
+            self.trained.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+
+    def tokens(self, prompt: str, target: str) -> Tokens:
+        before = encode(self.tokenizer, prompt)
+        return (before + encode(self.tokenizer, target) + [END])[: self.settings.max_tokens], len(before)
+
+    def step(self, batch: Sequence[Tokens], number: int, total: int) -> float:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * _schedule(number, total, self.settings.warmup)
+        loss, _ = self._loss(batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return float(loss.detach())
+
+    def dev_loss(self, items: Sequence[Tokens], size: int = 64) -> float:
+        """Mean loss per target token."""
+        self.model.eval()
+        near = sorted(items, key=lambda item: len(item[0]))
+        total, count = 0.0, 0
+        with torch.no_grad():
+            for start in range(0, len(near), size):
+                loss, tokens = self._loss(near[start : start + size])
+                total, count = total + float(loss) * tokens, count + tokens
+        self.model.train()
+        return total / count
+
+    def _loss(self, batch: Sequence[Tokens]) -> tuple[Any, int]:
+        """(mean loss over the target tokens, their number); logits are made for those positions alone."""
+        width = max(len(ids) for ids, _ in batch)
+        ids = torch.full((len(batch), width), END)
+        mask = torch.zeros((len(batch), width), dtype=torch.long)
+        wanted = torch.zeros((len(batch), width), dtype=torch.bool)
+        for row, (tokens, start) in enumerate(batch):
+            ids[row, : len(tokens)] = torch.tensor(tokens)
+            mask[row, : len(tokens)] = 1
+            wanted[row, start : len(tokens)] = True
+        ids, mask, wanted = (tensor.to(self.device) for tensor in (ids, mask, wanted))
+        causal = self.model.get_base_model()
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
+            hidden = causal.model(input_ids=ids, attention_mask=mask).last_hidden_state
+            logits = causal.lm_head(hidden[:, :-1][wanted[:, 1:]])
+        gold = ids[:, 1:][wanted[:, 1:]]
+        return torch.nn.functional.cross_entropy(logits.float(), gold), len(gold)
+
+    def checkpoint(self, log: Sequence[dict[str, Any]]) -> None:
+        """Weights and optimiser state after an epoch, as plain tensors; the log, written last, says they are whole."""
+        kept = {f"weight:{name}": p.detach() for name, p in self.trained.items()}
+        for name, p in self.trained.items():
+            for key, value in self.optimizer.state[p].items():
+                kept[f"{key}:{name}"] = torch.as_tensor(value)
+        file = self.out / f"epoch-{len(log)}.safetensors"
+        save_file({key: value.contiguous().cpu() for key, value in kept.items()}, str(file))
+        state = {"settings": asdict(self.settings), "log": list(log)}
+        (self.out / "checkpoint.json").write_text(json.dumps(state), encoding="utf-8")
+        (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
+
+    def resume(self) -> list[dict[str, Any]]:
+        """The log up to the last checkpoint, its state loaded; empty for a fresh run."""
+        file = self.out / "checkpoint.json"
+        if not file.exists():
+            return []
+        state = json.loads(file.read_text(encoding="utf-8"))
+        if state["settings"] != asdict(self.settings):
+            raise InputError(
+                "this folder holds a run with other settings", where=self.out, fix="choose another --out, or empty it"
+            )
+        log: list[dict[str, Any]] = state["log"]
+        kept = load_file(str(self.out / f"epoch-{len(log)}.safetensors"), device=self.device)
+        with torch.no_grad():
+            for name, p in self.trained.items():
+                p.copy_(kept[f"weight:{name}"])
+                keys = ("step", "exp_avg", "exp_avg_sq")
+                self.optimizer.state[p] = {key: kept[f"{key}:{name}"].clone() for key in keys}
+                self.optimizer.state[p]["step"] = self.optimizer.state[p]["step"].cpu()
+        return log
+
+
+def _batches(items: Sequence[Tokens], size: int, rng: random.Random) -> Iterator[list[Tokens]]:
+    """Batches of like length in random order: random enough, and little is padded."""
+    shuffled = rng.sample(items, len(items))
+    pool = size * 40
+    cut = []
+    for start in range(0, len(shuffled), pool):
+        near = sorted(shuffled[start : start + pool], key=lambda item: len(item[0]))
+        cut += [near[i : i + size] for i in range(0, len(near), size)]
+    yield from rng.sample(cut, len(cut))
+
+
+def _schedule(step: int, total: int, warmup: float) -> float:
+    """The share of the learning rate at a step, counted from 1."""
+    rising = warmup * total
+    if step <= rising:
+        return step / rising
+    return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, total - rising)))

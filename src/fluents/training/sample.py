@@ -1,0 +1,109 @@
+"""Sample the embedded model's answers to many prompts at once with transformers: on a GPU, for whole datasets.
+
+The samples are written to a file that the tracker can replay, so that everything after sampling is the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fluents.decoding.sampling import Sampling
+from fluents.errors import MissingExtraError
+from fluents.training.adapter import merge_adapter
+from fluents.training.base import END, best_device, encode, load_model, load_tokenizer
+
+try:
+    import torch
+    from transformers import DynamicCache
+except ImportError as error:
+    raise MissingExtraError(error.name or "torch", "train") from None
+
+ROWS = 2048
+"""Sequences that run together; fewer need less memory."""
+
+
+def sample(
+    base: Path,
+    adapter: Path | None,
+    prompts: Sequence[str],
+    sampling: Sampling,
+    seed: int,
+    report: Callable[[int, int], None] = lambda _done, _all: None,
+) -> list[list[str]]:
+    """So many generations for every prompt as `sampling` asks for."""
+    device = best_device()
+    model = load_model(base, device)
+    if adapter is not None:
+        merge_adapter(model, adapter)
+    model = model.to(torch.bfloat16 if device == "cuda" else torch.float32).eval()
+    tokenizer = load_tokenizer(base)
+    torch.manual_seed(seed)
+    encoded = [encode(tokenizer, prompt) for prompt in prompts]
+    wanted = [index for index in range(len(prompts)) for _ in range(sampling.samples)]
+    wanted.sort(key=lambda index: len(encoded[index]))  # like lengths together: little padding
+    found: list[list[str]] = [[] for _ in prompts]
+    for start in range(0, len(wanted), ROWS):
+        part = wanted[start : start + ROWS]
+        for index, tokens in zip(part, _generate(model, [encoded[i] for i in part], sampling, device), strict=True):
+            found[index].append(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        report(start + len(part), len(wanted))
+    return found
+
+
+def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, device: str) -> list[list[int]]:
+    """The tokens that follow each prompt. Sequences that have ended are dropped from the batch as it goes."""
+    with torch.inference_mode():
+        current, mask = _left_padded(prompts, device)
+        position = (mask.cumsum(-1) - 1).clamp(min=0)
+        cache = DynamicCache(config=model.config)
+        written = torch.full((len(prompts), sampling.max_tokens), END, device=device)
+        rows = torch.arange(len(prompts), device=device)  # which prompts the rows of the batch belong to
+        ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
+        for step in range(sampling.max_tokens):
+            logits = model(
+                input_ids=current,
+                attention_mask=mask,
+                position_ids=position,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            ).logits[:, -1]
+            token = _pick(logits.float(), sampling)
+            token[ended] = END
+            written[rows, step] = token
+            ended |= token == END
+            position = position[:, -1:] + 1
+            if step % 8 == 7:  # not every time: dropping copies the cache
+                keep = (~ended).nonzero().squeeze(-1)
+                if not len(keep):
+                    break
+                cache.batch_select_indices(keep)
+                rows, mask, token = rows[keep], mask[keep], token[keep]
+                position, ended = position[keep], ended[keep]
+            mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=-1)
+            current = token[:, None]
+    return [tokens[: tokens.index(END)] if END in tokens else tokens for tokens in written.tolist()]
+
+
+def _left_padded(prompts: Sequence[Sequence[int]], device: str) -> tuple[Any, Any]:
+    """(ids, mask), padded on the left, so that every sequence goes on at its end."""
+    width = max(map(len, prompts))
+    ids = torch.full((len(prompts), width), END)
+    mask = torch.zeros((len(prompts), width), dtype=torch.long)
+    for row, tokens in enumerate(prompts):
+        ids[row, width - len(tokens) :] = torch.tensor(tokens)
+        mask[row, width - len(tokens) :] = 1
+    return ids.to(device), mask.to(device)
+
+
+def _pick(logits: Any, sampling: Sampling) -> Any:
+    """The next token: the likeliest at temperature 0, else temperature, then top-k, then top-p, as llama.cpp does."""
+    if sampling.temperature == 0:
+        return logits.argmax(-1)
+    values, tokens = (logits / sampling.temperature).topk(sampling.top_k, dim=-1)
+    probabilities = values.softmax(-1)
+    before = probabilities.cumsum(-1) - probabilities
+    probabilities[before >= sampling.top_p] = 0
+    return tokens.gather(-1, torch.multinomial(probabilities, 1)).squeeze(-1)
