@@ -29,6 +29,11 @@ def test_a_score_is_computed_from_the_sums_of_its_rows() -> None:
     assert (score.n_steps, score.n_procedures) == (3, 2)
 
 
+def test_a_row_for_a_whole_procedure_is_no_step() -> None:
+    score = score_of([*ROWS, ("a", 0, (1.0, 1.0, 1.0))])
+    assert (score.n_steps, score.to_dict()["steps"], score.n_procedures) == (3, 3, 2)
+
+
 def test_a_macro_figure_is_the_mean_over_rows() -> None:
     columns = ("x.precision", "x.recall", "x.f1")
     statistics = Statistics.collect(columns, [("a", 1, (1, 0, 0)), ("a", 2, (0.5, 1, 0.25))])

@@ -200,6 +200,13 @@ def test_a_real_encoder_ranks_texts_by_meaning(minilm: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("minilm")
+def test_the_packaged_model_is_found_by_its_name_without_a_network() -> None:
+    encoder = TransformersEncoder("all-MiniLM-L6-v2", device="cpu")
+    assert encoder.name == "all-MiniLM-L6-v2 layer 6"
+
+
+@pytest.mark.slow
 def test_batches_and_padding_change_nothing(minilm: str) -> None:
     texts = ["hot", "the temperature of the oven in the kitchen", "", "cold tea"]
     together = TransformersEncoder(minilm, device="cpu", layer=3)(texts)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluents.errors import InputError, UnknownNameError
-from fluents.metrics.pairs import ProcedurePairs, first_three
-from fluents.metrics.steps import Mode
+from fluents.metrics.pairs import ProcedurePairs
+from fluents.metrics.steps import Mode, first_three
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.task_records import CrepeCase
 

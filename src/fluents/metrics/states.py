@@ -16,8 +16,8 @@ import numpy as np
 from fluents.errors import InputError
 from fluents.metrics.base import Ratio, Row, Score, Signature, Statistics
 from fluents.metrics.names import normalised
-from fluents.metrics.pairs import ProcedurePairs, first_three
-from fluents.metrics.steps import Mode
+from fluents.metrics.pairs import ProcedurePairs
+from fluents.metrics.steps import Mode, first_three
 from fluents.records import StateChange, Trace
 
 FIRST, ANY = "first wording", "any wording"

@@ -136,7 +136,7 @@ class Alignment:
         """Everything that does not agree: an error in strict, warnings in compat."""
         for side in (self._gold, self._pred):
             if side.repeated:
-                raise InputError(f"more than one {side.name} with the id {_first_three(side.repeated)}")
+                raise InputError(f"more than one {side.name} with the id {first_three(side.repeated)}")
         if not self._gold.count:
             raise InputError("there is no gold step to score against", fix="is the gold file empty?")
         found = self._disagreements()
@@ -148,7 +148,7 @@ class Alignment:
 
     def _disagreements(self) -> list[str]:
         found = [
-            f"more than one {side.name} with the id {_first_three(side.replaced)}: the last is taken"
+            f"more than one {side.name} with the id {first_three(side.replaced)}: the last is taken"
             for side in (self._gold, self._pred)
             if side.replaced
         ]
@@ -156,10 +156,10 @@ class Alignment:
             found.append("there are no predictions at all")
         elif self._gold.waiting:
             missing = list(self._gold.waiting)
-            found.append(f"{len(missing)} of {self._gold.count} gold steps have no prediction: {_first_three(missing)}")
+            found.append(f"{len(missing)} of {self._gold.count} gold steps have no prediction: {first_three(missing)}")
         if self._pred.waiting:
             extra = list(self._pred.waiting)
-            found.append(f"{len(extra)} predictions are for no gold step: {_first_three(extra)}")
+            found.append(f"{len(extra)} predictions are for no gold step: {first_three(extra)}")
         return found
 
 
@@ -204,6 +204,7 @@ def _digest(step: StepAnswers) -> int:
     return int.from_bytes(digest.digest(), "big")
 
 
-def _first_three(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-    return ", ".join(ids[:3]) + more
+def first_three(names: Sequence[str]) -> str:
+    """The first three of a list for a message, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
