@@ -9,6 +9,7 @@ import typer
 
 from fluents import __version__
 from fluents.cli import data, segment, weights
+from fluents.cli import eval as eval_
 from fluents.errors import FluentsError
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command("segment")(segment.segment)
 app.add_typer(data.app, name="data")
+app.add_typer(eval_.app, name="eval")
 app.add_typer(weights.app, name="weights")
 
 

@@ -14,7 +14,7 @@ WU = "Wu et al. 2023"
 ZHANG = "Zhang et al. 2024"
 ZHANG_CREPE = "Zhang et al. 2023"
 KIEST = "KIEST (SIGIR 2023)"
-RERUN = "; the released predictions, scored here"
+RERUN = "; its released predictions, scored by fluents"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,203 @@
+"""fluents eval original | cluster | schemata | states | complete | clustering | salience | crepe | compare"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Annotated
+
+import typer
+
+from fluents.cli.output import messages, show, show_json
+from fluents.cli.scoring import STEPWISE, Task, run, scored, show_score, warn
+from fluents.cli.sources import LABELS, RUNS, Source, clusterings
+from fluents.errors import InputError
+from fluents.report.terminal import plain
+
+app = typer.Typer(
+    help="Score predictions against gold by the metrics of the papers, with error bars; compare two systems.",
+    no_args_is_help=True,
+)
+
+Gold = Annotated[str, typer.Option("--gold", help="The gold: a dataset's split, such as openpi:test, or a file.")]
+Pred = Annotated[str, typer.Option("--pred", help="The predictions: likewise.")]
+ModeName = Annotated[
+    str,
+    typer.Option("--mode", help="compat: the published number, to the last digit. strict: the same idea done right."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs.")]
+ByAny = Annotated[str | None, typer.Option("--by", help="topic, seen, position, mentioned or modality.")]
+BySteps = Annotated[str | None, typer.Option("--by", help="topic, seen or position.")]
+Worst = Annotated[int, typer.Option("--worst", min=0, help="Show the N steps that cost most, gold beside prediction.")]
+EmbedderName = Annotated[
+    str | None, typer.Option("--embedder", help="wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model.")
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", help="Answers more alike than this are one; known embedders have their own."),
+]
+
+
+@app.command()
+def original(
+    gold: Gold,
+    pred: Pred,
+    mode: ModeName = "compat",
+    matchers: Annotated[
+        str, typer.Option(help="Some of exact, bleu, rouge, meteor-stem, or these with -states, between commas.")
+    ] = "exact,bleu,rouge",
+    by: ByAny = None,
+    errors: Annotated[bool, typer.Option("--errors", help="What wrong predictions are wrong in.")] = False,
+    worst: Worst = 0,
+    as_json: AsJson = False,
+) -> None:
+    """OpenPI (2020): every answer against the best match on the other side, step by step.
+
+    Example: `fluents eval original --gold openpi:test --pred openpi:gpt2-test --by seen`
+    """
+    options = {"matchers": [name.strip() for name in matchers.split(",")]}
+    task = Task("original", Source(gold), Source(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json)
+    run(replace(task, worst=worst, errors=errors))
+
+
+@app.command()
+def cluster(
+    gold: Gold,
+    pred: Pred,
+    mode: ModeName = "compat",
+    embedder: EmbedderName = None,
+    threshold: Threshold = None,
+    by: ByAny = None,
+    worst: Worst = 0,
+    as_json: AsJson = False,
+) -> None:
+    """OpenPI-C (2023): answers that say the same are one cluster, and clusters are matched one to one.
+
+    Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl --mode strict`
+    """
+    with messages.status("loading the embedder"):
+        options = {"embedder": _embedder(embedder, threshold)}
+    task = Task("cluster", Source(gold), Source(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json)
+    run(replace(task, worst=worst))
+
+
+@app.command()
+def schemata(gold: Gold, pred: Pred, mode: ModeName = "compat", by: BySteps = None, as_json: AsJson = False) -> None:
+    """OpenPI2.0 (2024): which attributes of which entities change, in the procedure and in each step.
+
+    Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
+    """
+    run(Task("schemata", Source(gold), Source(pred), mode, by=by, kinds=("topic", "seen"), as_json=as_json))
+
+
+@app.command()
+def states(gold: Gold, pred: Pred, mode: ModeName = "compat", by: BySteps = None, as_json: AsJson = False) -> None:
+    """OpenPI2.0: the states before and after, where entity and attribute are given.
+
+    Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
+    """
+    run(Task("states", Source(gold), Source(pred), mode, by=by, kinds=STEPWISE[:3], as_json=as_json))
+
+
+@app.command()
+def complete(gold: Gold, pred: Pred, mode: ModeName = "compat", by: BySteps = None, as_json: AsJson = False) -> None:
+    """OpenPI2.0: whole answers, all four fields at once.
+
+    Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
+    """
+    run(Task("complete", Source(gold), Source(pred), mode, by=by, kinds=STEPWISE[:3], as_json=as_json))
+
+
+@app.command()
+def clustering(
+    gold: Gold = LABELS,
+    pred: Pred = RUNS,
+    mode: ModeName = "compat",
+    level: Annotated[str, typer.Option(help="entities or attributes: whose names are clustered.")] = "entities",
+    as_json: AsJson = False,
+) -> None:
+    """OpenPI2.0: how well names were clustered: clusters found whole, and B-cubed.
+
+    openpi2:labels are the clusters a person made of ten procedures, openpi2-outputs:clusters a language model's.
+
+    Example: `fluents eval clustering --level attributes`
+    """
+    from fluents.metrics.clustering import clustering as score_clusters
+
+    if level not in ("entities", "attributes"):
+        raise InputError(f"no level {level!r}", fix="entities or attributes")
+    task = Task("clustering", Source(gold), Source(pred), mode, variant=level, as_json=as_json)
+    meant, runs = clusterings(gold, pred, level)  # type: ignore[arg-type]
+    show_score(task, score_clusters(meant, *runs, mode=mode, level=level))  # type: ignore[arg-type]
+
+
+@app.command()
+def salience(
+    gold: Gold,
+    pred: Pred,
+    mode: ModeName = "compat",
+    reference: Annotated[str, typer.Option(help="The rater in the gold to hold the other against.")] = "A1",
+    rater: Annotated[str | None, typer.Option(help="The rater in the predictions, if there are several.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """OpenPI2.0: how well a rater's salience correlates with another's.
+
+    Example: `fluents eval salience --gold openpi2:dev --pred openpi2:dev --rater gpt-4`
+    """
+    options = {"reference": reference, "rater": rater}
+    run(Task("salience", Source(gold), Source(pred), mode, options, as_json=as_json))
+
+
+@app.command()
+def crepe(gold: Gold, pred: Pred, mode: ModeName = "compat", as_json: AsJson = False) -> None:
+    """CREPE (2023): after each step, is an event more likely, less likely, or as likely as before?
+
+    Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
+    """
+    run(Task("crepe", Source(gold), Source(pred), mode, as_json=as_json))
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="One system's predictions: a file or a dataset's split.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The other's.")],
+    gold: Gold,
+    metric: Annotated[str, typer.Option(help="original, cluster, schemata, states, complete or crepe.")] = "original",
+    mode: ModeName = "compat",
+    embedder: EmbedderName = None,
+    threshold: Threshold = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test whether one system is better than another: paired bootstrap and approximate randomisation.
+
+    Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
+    """
+    from fluents.metrics.bootstrap import compare as difference
+    from fluents.report.score_tables import comparison_table, finite_only, notes
+
+    if metric not in COMPARED:
+        raise InputError(f"no comparison by {metric!r}", fix=f"one of: {', '.join(COMPARED)}")
+    options = {"embedder": _embedder(embedder, threshold)} if metric == "cluster" else {}
+    scores = []
+    for name in (first, second):
+        task = Task(metric, Source(gold), Source(name), mode, options)
+        with messages.status(plain(f"scoring {name}")):
+            scores.append(scored(task))
+        warn(scores[-1].warnings, name)
+    found = difference(scores[0], scores[1])
+    if as_json:
+        shown = {row: {column: asdict(one) for column, one in columns.items()} for row, columns in found.items()}
+        sides = {name: score.rows for name, score in zip("ab", scores, strict=True)}
+        show_json(finite_only({**sides, "differences": shown, "signature": str(scores[0].signature)}))
+        return
+    show(comparison_table(scores[0], scores[1], found))
+    show(notes(scores[0], {}))
+    print(scores[0].signature)
+
+
+COMPARED = ("original", "cluster", "schemata", "states", "complete", "crepe")
+
+
+def _embedder(name: str | None, threshold: float | None) -> object:
+    from fluents.metrics.embedders import STATIC, load_embedder
+
+    return load_embedder(name or STATIC, threshold)

@@ -1,0 +1,175 @@
+"""Scores as tables for the terminal, and as plain values for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fluents.metrics.base import Score
+from fluents.metrics.bootstrap import Difference, Interval
+from fluents.metrics.errors import PRINTED
+from fluents.metrics.step_cases import StepCase
+from fluents.report.published import Published
+from fluents.report.terminal import plain, table_of
+
+Intervals: TypeAlias = Mapping[str, Mapping[str, Interval]]
+
+MAIN = ("f1", "accuracy", "r", "share")
+"""The column that tells most, by whichever of these names a score has it."""
+
+
+COUNTS = ("undefined",)
+"""Columns that count."""
+
+
+def number(value: float, decimals: int = 2) -> str:
+    """A number with so many decimals; – where there is none."""
+    return f"{value:.{decimals}f}" if math.isfinite(value) else "–"
+
+
+def with_interval(value: float, interval: Interval | None, decimals: int = 2) -> str:
+    """ "32.38 [30.10, 34.65]"."""
+    if interval is None or not all(map(math.isfinite, (value, *interval))):
+        return number(value, decimals)
+    return f"{number(value, decimals)} [{number(interval.low, decimals)}, {number(interval.high, decimals)}]"
+
+
+def decimals(score: Score, column: str) -> int:
+    """Two for percentages, three for correlations, none for counts."""
+    return 0 if column in COUNTS else 2 if score.scale == 100 else 3
+
+
+def main_column(score: Score) -> str:
+    columns = next(iter(score.figures.values()))
+    return next((name for name in MAIN if name in columns), next(iter(columns)))
+
+
+def columns_of(score: Score) -> list[str]:
+    return list(dict.fromkeys(column for columns in score.figures.values() for column in columns))
+
+
+def score_table(score: Score, intervals: Intervals | None) -> Table:
+    """A row for every matcher or scope, a column for every figure, each with its 95 % interval."""
+    columns = columns_of(score)
+    rows = []
+    for row, values in score.rows.items():
+        between = (intervals or {}).get(row, {})
+        cells = (
+            with_interval(values[name], between.get(name), decimals(score, name)) if name in values else ""
+            for name in columns
+        )
+        rows.append([row, *cells])
+    return table_of(["", *columns], rows)
+
+
+def notes(score: Score, intervals: Intervals | None) -> Text:
+    """What stands under a table: how much was scored, and what the brackets mean."""
+    counted = f"{score.n_procedures:,} procedures" + (f", {score.n_steps:,} steps" if score.n_steps else "")
+    between = "" if intervals is None else "; in brackets 95 % intervals, procedures resampled"
+    return plain(f"{counted}{between}", "dim")
+
+
+def published_table(score: Score, known: Sequence[Published], ours: str) -> Table:
+    """This score's main figures beside the published ones."""
+    column = main_column(score)
+    places = decimals(score, column)
+    rows = [row for row in score.rows if any(column in one.numbers.get(row, {}) for one in known)]
+    cells = [[ours, *(number(score.rows[row][column], places) for row in rows), "this score"]]
+    for one in known:
+        numbers = (one.numbers.get(row, {}).get(column, math.nan) for row in rows)
+        cells.append([one.system, *(number(value, places) for value in numbers), one.source])
+    table = table_of([f"published, {column}", *rows, "source"], cells)
+    table.columns[-1].justify = "left"
+    table.columns[-1].no_wrap = False
+    return table
+
+
+def parts_table(parts: Mapping[str, Score], kind: str) -> Table:
+    """A breakdown: a row for every part, the main figure of every row of the score; all figures are in the JSON."""
+    first = next(iter(parts.values()))
+    column = main_column(first)
+    rows = [
+        [
+            name,
+            f"{part.n_procedures:,}",
+            f"{part.n_steps:,}",
+            *(number(v[column], decimals(part, column)) for v in part.rows.values()),
+        ]
+        for name, part in parts.items()
+    ]
+    return table_of([f"by {kind}", "procedures", "steps", *(f"{row} {column}" for row in first.rows)], rows)
+
+
+def errors_table(score: Score, intervals: Intervals | None) -> Table:
+    """The types of error among wrong predictions, beside the paper's shares."""
+    wrong = int(score.statistics.sums()["wrong"])
+    rows = []
+    for name, values in score.rows.items():
+        share = with_interval(values["share"], intervals[name]["share"] if intervals else None)
+        rows.append([name, share, f"{PRINTED[name]}" if name in PRINTED else ""])
+    return table_of([f"wrong in, of {wrong:,} predictions", "%", "2020 paper, by hand"], rows)
+
+
+def comparison_table(first: Score, second: Score, found: Mapping[str, Mapping[str, Difference]]) -> Table:
+    """Two systems, their difference with its interval, and the two tests."""
+    rows = []
+    for row, columns in found.items():
+        for column, difference in columns.items():
+            places = decimals(first, column)
+            values = (number(score.rows[row][column], places) for score in (first, second))
+            between = with_interval(difference.value, difference.interval, places)
+            chances = (difference.p_bootstrap, difference.p_randomisation)
+            rows.append([f"{row} {column}", *values, between, *(f"{chance:.4f}" for chance in chances)])
+    return table_of(["", "A", "B", "A − B", "p, bootstrap", "p, randomisation"], rows)
+
+
+def cases_view(found: Iterable[StepCase]) -> RenderableType:
+    """Steps with gold and predictions side by side; what both say comes first and is marked."""
+    parts: list[RenderableType] = []
+    for case in found:
+        place = case.place
+        parts.append(plain(f"\n{place.procedure_id}||{place.step}   F1 {place.f1:.1f}", "bold"))
+        parts.append(plain(f"{case.goal}: {case.text}" if case.goal else case.text, "italic"))
+        parts.append(_side_by_side(case))
+    return Group(*parts)
+
+
+def _side_by_side(case: StepCase) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("gold", "predicted"):
+        table.add_column(name, ratio=1, overflow="fold")
+    sides = [sorted(side, key=lambda said: said not in case.shared) for side in (case.gold, case.predicted)]
+    for line in range(max(map(len, sides))):
+        cells = []
+        for side in sides:
+            text = side[line] if line < len(side) else ""
+            cells.append(plain(f"= {text}", "green") if text in case.shared else plain(text))
+        table.add_row(*cells)
+    if not case.predicted:
+        table.caption = "nothing was predicted"
+    return table
+
+
+def as_json(score: Score, intervals: Intervals | None = None) -> dict[str, Any]:
+    """A score for programs; what is no number is null."""
+    values: dict[str, Any] = score.to_dict()
+    if intervals is not None:
+        values["intervals"] = intervals
+    cleaned: dict[str, Any] = finite_only(values)
+    return cleaned
+
+
+def finite_only(value: Any) -> Any:
+    """JSON knows no NaN."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite_only(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite_only(item) for item in value]
+    return value
