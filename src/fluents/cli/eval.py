@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from fluents.cli.scoring import STEPWISE, Task, run, scored, show_score, warn
 from fluents.cli.sources import LABELS, RUNS, Source, clusterings
 from fluents.errors import InputError
 from fluents.report.terminal import plain
+
+if TYPE_CHECKING:
+    from fluents.metrics.embedders import Embedder
 
 app = typer.Typer(
     help="Score predictions against gold by the metrics of the papers, with error bars; compare two systems.",
@@ -75,7 +78,7 @@ def cluster(
     Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl --mode strict`
     """
     with messages.status("loading the embedder"):
-        options = {"embedder": _embedder(embedder, threshold)}
+        options = {"embedder": embedder_named(embedder, threshold)}
     task = Task("cluster", Source(gold), Source(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json)
     run(replace(task, worst=worst))
 
@@ -176,7 +179,7 @@ def compare(
 
     if metric not in COMPARED:
         raise InputError(f"no comparison by {metric!r}", fix=f"one of: {', '.join(COMPARED)}")
-    options = {"embedder": _embedder(embedder, threshold)} if metric == "cluster" else {}
+    options = {"embedder": embedder_named(embedder, threshold)} if metric == "cluster" else {}
     scores = []
     for name in (first, second):
         task = Task(metric, Source(gold), Source(name), mode, options)
@@ -197,7 +200,8 @@ def compare(
 COMPARED = ("original", "cluster", "schemata", "states", "complete", "crepe")
 
 
-def _embedder(name: str | None, threshold: float | None) -> object:
+def embedder_named(name: str | None, threshold: float | None) -> Embedder:
+    """The embedder people asked for, or the static default."""
     from fluents.metrics.embedders import STATIC, load_embedder
 
     return load_embedder(name or STATIC, threshold)

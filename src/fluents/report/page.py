@@ -37,14 +37,15 @@ def page(traces: Sequence[Trace], gold: Sequence[Trace] | None = None, title: st
     matrices = [matrix_of(trace, expected.get(trace.id)) for trace in traces]
     if title is None:
         title = matrices[0].goal if len(matrices) == 1 else "What changes, step by step"
-    return _template().render(
+    css, js = asset("page.css"), asset("page.js")
+    return template("page.html").render(
         title=title,
         matrices=matrices,
         has_gold=gold is not None,
         unpredicted=[trace for trace in expected.values() if trace.id not in {matrix.trace.id for matrix in matrices}],
-        css=_asset("page.css"),
-        js=_asset("page.js"),
-        policy=_policy(),
+        css=css,
+        js=js,
+        policy=policy(css, js),
     )
 
 
@@ -91,7 +92,8 @@ def _plain(value: object) -> str:
 
 
 @cache
-def _template() -> Template:
+def template(name: str) -> Template:
+    """A template of the package, in the environment that makes every text visible and escapes it."""
     environment = Environment(
         loader=PackageLoader("fluents.report", "assets"),
         autoescape=True,
@@ -101,21 +103,20 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"short": short, "counted": counted, "finite": finite, "provenance": provenance_parts}
-    return environment.get_template("page.html")
+    return environment.get_template(name)
 
 
 @cache
-def _asset(name: str) -> Markup:
+def asset(name: str) -> Markup:
     """A file of the package, trusted as it stands."""
     return Markup(resources.files("fluents.report").joinpath("assets", name).read_text(encoding="utf-8"))
 
 
-@cache
-def _policy() -> str:
-    style, script = (
-        b64encode(hashlib.sha256(_asset(name).encode()).digest()).decode() for name in ("page.css", "page.js")
-    )
-    return (
-        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+def policy(style: str, script: str | None = None) -> str:
+    """The content security policy of a page that has this style, this script if any, and nothing else."""
+    scripts = "" if script is None else f"script-src {_source(script)}; "
+    return f"default-src 'none'; style-src {_source(style)}; {scripts}base-uri 'none'; form-action 'none'"
+
+
+def _source(content: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -1,0 +1,59 @@
+"""fluents report"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fluents.cli.eval import EmbedderName, Gold, ModeName, Threshold, embedder_named
+from fluents.cli.output import messages
+from fluents.cli.scoring import warn
+from fluents.cli.sources import Source
+from fluents.errors import InputError
+from fluents.report.terminal import plain
+
+
+def report(
+    gold: Gold,
+    pred: Annotated[
+        list[str], typer.Option("--pred", help="Predictions: a file or a dataset's split; may come again.")
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Where to: this name with .html and with .md.")
+    ] = "report",
+    mode: ModeName = "compat",
+    embedder: EmbedderName = None,
+    threshold: Threshold = None,
+    examples: Annotated[int, typer.Option(min=0, help="How many of the worst and of the best steps to show.")] = 5,
+) -> None:
+    """Write one HTML page and one Markdown file on how systems score, beside all that is published on the data.
+
+    Example: `fluents report --gold openpi:test --pred openpi:gpt2-test --pred mine.jsonl -o scores`
+    """
+    from fluents.jsonl import atomic_output
+    from fluents.report.score_markdown import score_markdown
+    from fluents.report.score_page import score_page
+    from fluents.report.score_report import score_report
+
+    if len(set(pred)) < len(pred):
+        raise InputError("the same predictions are given twice")
+    if mode not in ("compat", "strict"):
+        raise InputError(f"unknown mode {mode!r}", fix="compat or strict")
+    with messages.status(plain(f"scoring {', '.join(pred)}")):
+        found = score_report(
+            gold,
+            list(Source(gold).traces()),
+            {name: list(Source(name).traces()) for name in pred},
+            mode="strict" if mode == "strict" else "compat",
+            embedder=embedder_named(embedder, threshold),
+            examples=examples,
+        )
+    for system in found.systems:
+        warn(system.warnings(), system.name)
+    base = output.removesuffix(".html").removesuffix(".md")
+    for path, text in ((f"{base}.html", score_page(found)), (f"{base}.md", score_markdown(found))):
+        with atomic_output(Path(path)) as stream:
+            stream.write(text.encode("utf-8"))
+        messages.print(f"wrote {path}", markup=False, soft_wrap=True)

@@ -1,0 +1,100 @@
+"""A score report as Markdown. What the page draws is a table here; every text is escaped and stays on its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from fluents.metrics.step_cases import StepCase
+from fluents.report.page import short, visible
+from fluents.report.score_page import TITLES
+from fluents.report.score_report import METRICS, ROW, ScoreReport, System
+from fluents.report.score_tables import number
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>&|~#!$])")
+
+
+def score_markdown(report: ScoreReport) -> str:
+    """The whole file."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def escaped(text: object, limit: int = 400) -> str:
+    """A text that Markdown shows as it is: no markup, no HTML, no line of its own, no end of a table's cell."""
+    shown = short(" ".join(str(visible(str(text))).split()), limit)
+    return _SPECIAL.sub(r"\\\1", shown)
+
+
+def _table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    yield "| " + " | ".join(map(escaped, columns)) + " |"
+    yield "|" + "---|" * len(columns)
+    for row in rows:
+        yield "| " + " | ".join(map(escaped, row)) + " |"
+    yield ""
+
+
+def _lines(report: ScoreReport) -> Iterator[str]:
+    yield f"# Scores on {escaped(report.gold)}\n"
+    yield f"Mode {report.mode}. Numbers are percent; in brackets 95 % intervals over resampled procedures.\n"
+    for system in report.systems:
+        score = system.scores["original"]
+        yield f"- **{system.letter}** {escaped(system.name)}: {score.n_procedures} procedures, {score.n_steps} steps"
+        yield from (f"  - warning: {escaped(warning, 1000)}" for warning in system.warnings())
+    yield ""
+    for metric in METRICS:
+        yield f"## {TITLES[metric]}\n"
+        yield from _scores(report, metric)
+    for kind in ("topic", "position"):
+        if parts := report.parts(kind):
+            yield f"## By {kind}\n\nF1 ({ROW}, original metric)\n"
+            cells = ([name, *(_cell(value) for value in values)] for name, values in parts.items())
+            yield from _table([kind, *(system.letter for system in report.systems)], cells)
+    yield "## Error types\n\nShare of wrong predictions, in percent; one can be wrong in several ways.\n"
+    columns = ["wrong in", *(system.letter for system in report.systems), "2020 paper, by hand"]
+    yield from _table(columns, ([name, *shares, printed] for name, shares, printed in report.error_rows()))
+    yield "## Steps\n"
+    for system in report.systems:
+        yield f"### {system.letter} {escaped(system.name)}\n"
+        yield from _cases("The worst", system.worst)
+        yield from _cases("The best", system.best)
+    yield "## Signatures\n"
+    for system in report.systems:
+        yield from _signatures(system)
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def _scores(report: ScoreReport, metric: str) -> Iterator[str]:
+    rows = report.rows(metric)
+    cells = ([system.letter, row, *system.cells(metric, row)] for system in report.systems for row in rows)
+    yield from _table(["system", "match", "precision", "recall", "F1"], cells)
+    if not report.published[metric]:
+        yield "Nothing published is known on this data in this mode.\n"
+        return
+    yield "F1 beside every published system on this data:\n"
+    compared: list[list[str]] = []
+    for system in report.systems:
+        f1 = [number(system.scores[metric][row]["f1"]) for row in rows]
+        compared.append([f"{system.letter} {system.name}", *f1, "this report"])
+    for one in report.published[metric]:
+        compared.append([one.system, *report.published_cells(metric, one), one.source])
+    yield from _table(["system", *rows, "source"], compared)
+
+
+def _cases(heading: str, found: Iterable[StepCase]) -> Iterator[str]:
+    yield f"#### {heading}\n"
+    for case in found:
+        place = case.place
+        yield f"**F1 {place.f1:.1f}** {escaped(case.goal, 200)}, step {place.step}: {escaped(case.text)}"
+        yield f"({escaped(place.procedure_id, 200)})\n"
+        for name, side in (("gold", case.gold), ("predicted", case.predicted)):
+            yield f"- {name}: {'' if side else 'nothing'}"
+            yield from (f"  - {'✓ ' if said in case.shared else ''}{escaped(said)}" for said in side)
+        yield ""
+
+
+def _signatures(system: System) -> Iterator[str]:
+    for score in system.scores.values():
+        yield f"- {system.letter}: {escaped(score.signature)}"

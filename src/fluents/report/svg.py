@@ -1,0 +1,143 @@
+"""Small figures as inline SVG. Every text passes through `visible` and is escaped; colours come from the page's style.
+
+A figure has a title and a description that says all it shows, so that it can be heard as well as seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from fluents.report.page import short, visible
+
+WIDTH = 440
+"""Of a figure, in its own units: about as many pixels on a telephone, so that its words stay readable there."""
+
+_LINE = 18
+_SERIES = 6
+"""Colours; a seventh series begins again, told apart by its letter."""
+
+
+@dataclass(frozen=True)
+class Point:
+    label: str
+    x: float
+    y: float
+    series: int | None
+    """Which system it belongs to, counted from 0; None for one that is here only to be compared with."""
+
+
+def letter(series: int) -> str:
+    """A, B, C, …, Z, A2, …: what a system goes by in tables and figures."""
+    again, place = divmod(series, 26)
+    return f"{chr(ord('A') + place)}{again + 1 if again else ''}"
+
+
+def bars(name: str, title: str, groups: Mapping[str, Sequence[float | None]]) -> Markup:
+    """Horizontal bars from 0 to 100: a labelled group for every key, in it a bar for every system."""
+    parts: list[Markup] = []
+    told: list[str] = []
+    y = 0
+    for label, values in groups.items():
+        y += _LINE + 4
+        parts.append(_text(0, y - 5, short(label, 60)))
+        for series, value in enumerate(values):
+            parts += _bar(y, label, series, value)
+            told.append(f"{label}, {letter(series)}: {_number(value)}")
+            y += _LINE
+        y += 4
+    return _figure(name, title, "; ".join(told), max(y, _LINE), parts)
+
+
+def _bar(y: int, label: str, series: int, value: float | None) -> Iterable[Markup]:
+    width = 0.0 if value is None else max(0.0, min(value, 100.0)) / 100 * (WIDTH - 100)
+    yield _text(0, y + 12, letter(series), "letter")
+    yield Markup(
+        '<rect class="track" x="26" y="{y}" width="{track}" height="14"/>'
+        '<rect class="bar s{colour}" x="26" y="{y}" width="{width:.1f}" height="14"><title>{told}</title></rect>'
+    ).format(
+        y=y,
+        track=WIDTH - 100,
+        colour=series % _SERIES,
+        width=width,
+        told=visible(f"{label}, {letter(series)}: {_number(value)}"),
+    )
+    yield _text(WIDTH - 66, y + 12, _number(value), "value")
+
+
+_SIDE, _LEFT, _TOP = 360, 46, 28
+"""The square of a precision and recall plot, and where it begins."""
+
+
+def precision_recall(name: str, title: str, points: Sequence[Point]) -> Markup:
+    """Precision over recall, both 0 to 100, with curves of equal F1."""
+    parts = [_grid(), *(_equal_f1(f1) for f1 in (10, 20, 30, 40, 60, 80))]
+    for point in points:
+        x, y = _place(point.x, point.y)
+        told = f"{point.label}: precision {point.y:.1f}, recall {point.x:.1f}"
+        parts.append(
+            Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="5"><title>{}</title></circle>').format(
+                "other" if point.series is None else f"s{point.series % _SERIES}", x, y, visible(told)
+            )
+        )
+        parts.append(_label(x, y, point))
+    told = "; ".join(f"{p.label}: precision {p.y:.1f}, recall {p.x:.1f}" for p in points)
+    return _figure(name, title, told, _TOP + _SIDE + 42, parts)
+
+
+def _label(x: float, y: float, point: Point) -> Markup:
+    """Beside the point, on the side that has room; others' names stand lower, for they may lie on a point of ours."""
+    left = x > _LEFT + _SIDE / 2
+    return _text(
+        x - 8 if left else x + 8, y + (17 if point.series is None else 4), short(point.label, 34), "end" * left
+    )
+
+
+def _place(recall: float, precision: float) -> tuple[float, float]:
+    return _LEFT + recall / 100 * _SIDE, _TOP + (100 - precision) / 100 * _SIDE
+
+
+def _grid() -> Markup:
+    lines: list[Markup] = []
+    for value in range(0, 101, 20):
+        x, y = _place(value, value)
+        line = Markup('<line class="grid" x1="{:.0f}" y1="{:.0f}" x2="{:.0f}" y2="{:.0f}"/>')
+        lines.append(line.format(x, _TOP, x, _TOP + _SIDE) + line.format(_LEFT, y, _LEFT + _SIDE, y))
+        lines.append(
+            _text(x, _TOP + _SIDE + 16, f"{value}", "tick middle") + _text(_LEFT - 6, y + 4, f"{value}", "tick end")
+        )
+    lines.append(_text(_LEFT + _SIDE / 2, _TOP + _SIDE + 34, "recall", "middle"))
+    lines.append(_text(0, 14, "precision"))
+    return Markup("").join(lines)
+
+
+def _equal_f1(f1: float) -> Markup:
+    """The curve along which precision and recall give one F1."""
+    lowest = f1 / (200 - f1) * 100
+    recalls = [lowest + (100 - lowest) * step / 24 for step in range(25)]
+    places = [_place(recall, f1 * recall / (2 * recall - f1)) for recall in recalls]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return Markup('<polyline class="curve" points="{}"/>').format(path) + _text(
+        places[-1][0] - 2, places[-1][1] - 3, f"F1 {f1:g}", "tick end"
+    )
+
+
+def _text(x: float, y: float, text: str, style: str = "") -> Markup:
+    return Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>').format(
+        x, y, Markup(' class="{}"').format(style) if style else "", visible(text)
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def _figure(name: str, title: str, told: str, height: float, parts: Iterable[Markup]) -> Markup:
+    return Markup(
+        '<svg role="img" aria-labelledby="{name}-title {name}-text" viewBox="0 0 {width} {height:.0f}">'
+        '<title id="{name}-title">{title}</title><desc id="{name}-text">{told}</desc>{parts}</svg>'
+    ).format(
+        name=name, width=WIDTH, height=height, title=visible(title), told=visible(told), parts=Markup("").join(parts)
+    )
