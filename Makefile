@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test check benchmark docs clean
 
 demo: $(STAMP)
-	@$(BIN)/fluents segment examples/tomato_soup.md
+	@$(BIN)/fluents track examples/tomato_soup.md --table
 
 test: check
 	$(BIN)/python -m pytest --cov --cov-report=term

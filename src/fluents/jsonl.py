@@ -212,6 +212,14 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def open_output(path: Path, *, append: bool) -> IO[bytes]:
+    """A file that grows record by record, for runs that may be interrupted; an InputError says why it cannot be."""
+    try:
+        return path.open("ab" if append else "wb")
+    except OSError as error:
+        raise InputError(f"cannot write here: {error.strerror}", where=path) from None
+
+
 def write(records: Iterable[AnyRecord], path: str | Path) -> int:
     """Write records to a file, atomically; returns how many."""
     count = 0

@@ -17,12 +17,13 @@ def mentioned(procedure: Procedure, step: int, entity: str) -> bool:
 
     Case, articles and the ends of regular plurals do not count; words are whole ("pan" is not in "company").
     """
-    wanted = _words(entity)
-    return bool(wanted) and any(_contains(_words(text), wanted) for text in procedure.steps[: max(0, step)])
+    wanted = name_words(entity)
+    return bool(wanted) and any(_contains(name_words(text), wanted) for text in procedure.steps[: max(0, step)])
 
 
 @lru_cache(maxsize=4096)
-def _words(text: str) -> tuple[str, ...]:
+def name_words(text: str) -> tuple[str, ...]:
+    """The words of a name as they are compared: case, articles and regular plurals do not count."""
     found = (match.group().casefold().replace("’", "'") for match in _WORD.finditer(text))
     return tuple(_singular(word.removesuffix("'s")) for word in found if word not in _ARTICLES)
 

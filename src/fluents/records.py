@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 from typing_extensions import Self
 
 FORMAT_VERSION = 1
@@ -57,7 +57,7 @@ class Procedure(Record):
     """Where the text comes from: an address, a file, a dataset."""
     images: tuple[str, ...] = ()
     """Addresses of the steps' illustrations, one for each step, or none at all."""
-    extra: Extra = FrozenDict()
+    extra: Extra = Field(default={}, validate_default=True)
     """What the source file holds that no field here means."""
 
     @model_validator(mode="after")
@@ -193,7 +193,7 @@ class Provenance(Record):
     tracker: str | None = None
     model: str | None = None
     prompt: str | None = None
-    decoding: Extra = FrozenDict()
+    decoding: Extra = Field(default={}, validate_default=True)
     seed: int | None = None
     version: str | None = None
     """Of the fluents package."""

@@ -17,11 +17,9 @@ from fluents.weights.catalogue import DEFAULT
 PROGRAM = """
 import json, sys
 from fluents import cli
-from fluents.cli import weights
 from fluents.weights.catalogue import BASES, BaseWeights
 base = BaseWeights(**json.loads(sys.argv.pop(1)))
 BASES[base.name] = base
-cli.app.add_typer(weights.app, name="weights")
 cli.main()
 """
 

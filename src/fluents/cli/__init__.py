@@ -8,7 +8,7 @@ import sys
 import typer
 
 from fluents import __version__
-from fluents.cli import data, report, segment, weights
+from fluents.cli import data, report, segment, track, weights
 from fluents.cli import eval as eval_
 from fluents.errors import FluentsError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("segment")(segment.segment)
+app.command("track")(track.track)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(eval_.app, name="eval")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fluents import jsonl
 from fluents.jsonl import AnyRecord
@@ -46,6 +46,19 @@ def emit(
         for record in records:
             show(view(record))
             show("")
+
+
+@contextmanager
+def step_progress(what: str, steps: int) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar with the time left, as a callback that takes steps done and in all."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=messages, transient=True) as progress:
+        task = progress.add_task(what[:60], total=steps)
+
+        def update(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield update
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def segment(
 
     Example: `fluents segment soup.md --goal "Make soup" -o soup.jsonl`
     """
-    emit(_unique_ids(procedures(files, goal)), procedure_view, output, as_json)
+    emit(unique_ids(procedures(files, goal)), procedure_view, output, as_json)
 
 
 def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]:
@@ -60,7 +60,7 @@ def _is_json(file: str) -> bool:
         return stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 
-def _unique_ids(found: Iterator[Procedure]) -> Iterator[Procedure]:
+def unique_ids(found: Iterator[Procedure]) -> Iterator[Procedure]:
     """Two texts may have one title; in one file their ids must differ."""
     count: dict[str, int] = {}
     for procedure in found:

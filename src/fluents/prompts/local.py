@@ -65,10 +65,14 @@ def target(changes: Iterable[Sequence[str]]) -> str:
 
 
 def read(text: str, step: int) -> tuple[list[StateChange], list[Reject]]:
-    """The changes among the lines of a generation; a repeated line or a change to the same state is none."""
+    """The changes among the lines of a generation; a repeated line or a change to the same state is none.
+
+    A last line without its end was cut off, however whole it looks, and is left out.
+    """
     found: dict[tuple[str, ...], StateChange] = {}
     rejects: list[Reject] = []
-    for position, line in enumerate(line for line in text.split("\n") if line.strip()):
+    whole, _, _ = text.rpartition("\n")
+    for position, line in enumerate(line for line in whole.split("\n") if line.strip()):
         fields = [field.strip() for field in line.split("|")]
         if len(fields) != 4 or not all(fields):
             rejects.append(

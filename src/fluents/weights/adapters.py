@@ -23,7 +23,40 @@ class Adapter:
     about: str
 
 
-ADAPTERS: dict[str, Adapter] = {}
+ADAPTERS: dict[str, Adapter] = {
+    "openpi": Adapter(
+        file="openpi.gguf",
+        card="README.md",
+        base="smollm2-135m-instruct",
+        sha256="8a9b76c847fc5addb400fe6aafcc9d1a49dec51cfffb62dd52eea7277e3f68f4",
+        licence="CC BY-NC-SA 3.0",
+        about="trained on OpenPI v1.0",
+    ),
+    "openpi-c": Adapter(
+        file="openpi-c.gguf",
+        card="README.md",
+        base="smollm2-135m-instruct",
+        sha256="94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45",
+        licence="CC BY-NC-SA 3.0",
+        about="trained on OpenPI-C",
+    ),
+    "both": Adapter(
+        file="both.gguf",
+        card="README.md",
+        base="smollm2-135m-instruct",
+        sha256="f3b49de5c18a0115f1a5828bfc3905591f18a502712968fed9cb96dd477d1f82",
+        licence="CC BY-NC-SA 3.0",
+        about="trained on OpenPI v1.0 and OpenPI-C",
+    ),
+    "both-2": Adapter(
+        file="both-2.gguf",
+        card="README.md",
+        base="smollm2-135m-instruct",
+        sha256="d67f1a4737ae6a5366c5ded78e007f81c27380fa523a2cf1b883d15ee45a16d6",
+        licence="CC BY-NC-SA 3.0",
+        about="trained on OpenPI v1.0 and OpenPI-C, another seed, to vote with `both`",
+    ),
+}
 
 
 def adapter_path(name: str) -> Path:

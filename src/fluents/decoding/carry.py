@@ -1,0 +1,55 @@
+"""What one step leaves to the next: the names things go by, and the states they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fluents.mentions import name_words
+from fluents.metrics.matchers import Answer, rouge
+from fluents.records import StateChange
+
+ALIKE = 0.4
+"""From this likeness on, a state is taken for the last known one in other words."""
+
+
+def plain_name(name: str) -> str:
+    """A name or state as it is compared; what has no words ("+") stands for itself."""
+    return " ".join(name_words(name)) or name
+
+
+class World:
+    """What is known so far: how each entity is called, and the last state of each of its attributes."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._states: dict[tuple[str, str], str] = {}
+
+    def enter(self, changes: Iterable[StateChange]) -> list[StateChange]:
+        """The changes of the next step, entities called as before, and states beginning where they were left.
+
+        A "before" in other words becomes the last known "after"; one that says something else is kept: the text may
+        have left a change out. A change that thereby turns into none is dropped, and so is a second one that says
+        what an earlier of the step says.
+        """
+        entered: dict[tuple[str, str, str], StateChange] = {}
+        for change in changes:
+            change = change.replace(entity=self._names.setdefault(plain_name(change.entity), change.entity))
+            known = self._states.get(_topic(change))
+            if known is not None and same_state(known, change.before):
+                change = change.replace(before=known)
+            if plain_name(change.before) != plain_name(change.after):
+                entered.setdefault((*_topic(change), plain_name(change.after)), change)
+        for change in entered.values():
+            self._states[_topic(change)] = change.after
+        return list(entered.values())
+
+
+def same_state(one: str, other: str) -> bool:
+    """Whether two states say the same, in the same words or in others that share most of theirs."""
+    if plain_name(one) == plain_name(other):
+        return True
+    return rouge(Answer.of_text(one), Answer.of_text(other)) >= ALIKE
+
+
+def _topic(change: StateChange) -> tuple[str, str]:
+    return plain_name(change.entity), plain_name(change.attribute)

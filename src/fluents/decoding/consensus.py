@@ -1,0 +1,149 @@
+"""Consensus over samples: the set of changes that would score best if each sampled set in turn were the truth.
+
+Sampled answers vary far more than they err: what many of them say, in whatever words, is likely so. This is minimum
+Bayes risk over sets. Candidates are the changes of all samples; one after the other is added, each time the one that
+raises the expected F1 most, until none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluents.decoding.carry import plain_name
+from fluents.metrics.matchers import Answer, named
+from fluents.records import StateChange
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """How the expected score is reckoned, and when to stop."""
+
+    exact: float = 1.0
+    """Weights of the three matchers in the expected score."""
+    bleu: float = 1.0
+    rouge: float = 1.0
+    most: int = 12
+    """At most so many changes a step."""
+    distinct: bool = False
+    """For readers: one change only for each attribute of an entity, and each pair of its states under one attribute
+    only. The published metrics reward saying the same in other words."""
+    candidates: int = 80
+    """Only the most supported candidates are considered."""
+    no_change: float = 1.0
+    """More than 1 makes "nothing changes" dearer: it must beat the best set by this factor."""
+
+    @property
+    def weights(self) -> dict[str, float]:
+        given = {"exact": self.exact, "bleu": self.bleu, "rouge": self.rouge}
+        return {name: weight for name, weight in given.items() if weight}
+
+
+def consensus(samples: Sequence[Sequence[StateChange]], settings: Consensus) -> list[StateChange]:
+    """The changes of one step that the samples agree on, best first, each with its support.
+
+    Support is the share of samples that hold the change, other wordings counted by their likeness.
+    """
+    pool = Pool(samples, settings)
+    chosen = pool.choose()
+    return [pool.changes[index].replace(support=round(float(pool.support[index]), 3)) for index in chosen]
+
+
+class Pool:
+    """All samples' distinct changes, how alike they are, and which sample holds which."""
+
+    def __init__(self, samples: Sequence[Sequence[StateChange]], settings: Consensus) -> None:
+        self.settings = settings
+        first: dict[tuple[str, ...], int] = {}
+        self.changes: list[StateChange] = []
+        rows: list[list[int]] = []
+        for sample in samples:
+            places = []
+            for change in sample:
+                key = tuple(f.lower() for f in (change.entity, change.attribute, change.before, change.after))
+                if key not in first:
+                    first[key] = len(self.changes)
+                    self.changes.append(change)
+                places.append(first[key])
+            rows.append(places)
+        self.empty_share = sum(not row for row in rows) / len(rows) if rows else 1.0
+        self.rows = [row for row in rows if row]
+        self.holds = np.zeros((len(self.rows), len(self.changes)))
+        for row, places in enumerate(self.rows):
+            self.holds[row, places] = 1
+        self.sizes = self.holds.sum(axis=1)
+        self.alike = self._similarities()
+        self.met = {name: self._met(matrix) for name, matrix in self.alike.items()}
+        self.support = self.met["bleu"].mean(axis=1) * (1 - self.empty_share) if self.rows else np.zeros(0)
+
+    def _similarities(self) -> dict[str, Floats]:
+        """Matcher → how well each change (row) would meet each other (column)."""
+        answers = [Answer.of_sentence(change) for change in self.changes]
+        found = {}
+        for name, match in named([*self.settings.weights, "bleu"]).items():
+            matrix = np.eye(len(answers))
+            for row, said in enumerate(answers):
+                for column, meant in enumerate(answers):
+                    if said.unigrams & meant.unigrams and row != column:
+                        matrix[row, column] = match(meant, said)
+            found[name] = matrix
+        return found
+
+    def _met(self, alike: Floats) -> Floats:
+        """How well each sample (column) meets each change (row)."""
+        return np.stack([alike[:, row].max(axis=1) for row in self.rows], axis=1) if self.rows else np.zeros((0, 0))
+
+    def choose(self) -> list[int]:
+        """Indices of the chosen changes, in the order in which they were added."""
+        considered = np.argsort(-self.support, kind="stable")[: self.settings.candidates]
+        chosen: list[int] = []
+        reached = 0.0
+        while len(chosen) < self.settings.most:
+            left = [int(index) for index in considered if index not in chosen and self._is_new(int(index), chosen)]
+            if not left:
+                break
+            expected = self._expected(chosen, left)
+            best = int(np.argmax(expected))
+            if expected[best] <= reached:
+                break
+            reached = float(expected[best])
+            chosen.append(left[best])
+        # With no change predicted, every empty sample would be met in full and every other not at all.
+        nothing = self.empty_share * sum(self.settings.weights.values())
+        return [] if nothing > reached * self.settings.no_change else chosen
+
+    def _is_new(self, index: int, chosen: list[int]) -> bool:
+        """Whether neither the entity's attribute nor its pair of states is chosen already, where that matters."""
+        if not self.settings.distinct:
+            return True
+        mine = self._says(index)
+        return all(one != other for i in chosen for one, other in zip(mine, self._says(i), strict=True))
+
+    def _says(self, index: int) -> tuple[tuple[str, str], tuple[str, str, str]]:
+        change = self.changes[index]
+        entity = plain_name(change.entity)
+        return (entity, plain_name(change.attribute)), (entity, plain_name(change.before), plain_name(change.after))
+
+    def _expected(self, chosen: list[int], left: list[int]) -> Floats:
+        """The expected score of the chosen set with each of the candidates left added to it."""
+        total = np.zeros(len(left))
+        for name, weight in self.settings.weights.items():
+            total += weight * self._f1(name, chosen, left).mean(axis=1)
+        return total * (1 - self.empty_share)
+
+    def _f1(self, name: str, chosen: list[int], left: list[int]) -> Floats:
+        """F1 of the set with each candidate added (rows) against each sample (columns), as the original metric has it:
+        an answer counts as much as the best of the other side meets it."""
+        alike, met = self.alike[name], self.met[name]
+        precision = (met[chosen].sum(axis=0) + met[left]) / (len(chosen) + 1)
+        so_far = alike[chosen].max(axis=0) if chosen else np.zeros(alike.shape[1])
+        recall = np.maximum(alike[left], so_far) @ self.holds.T / self.sizes
+        f1: Floats = np.divide(
+            2 * precision * recall, precision + recall, out=np.zeros_like(recall), where=precision + recall > 0
+        )
+        return f1

@@ -1,0 +1,128 @@
+"""The embedded tracker: a small model and an adapter, offline, on a laptop's processor."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+from fluents import __version__
+from fluents.decoding.carry import World
+from fluents.decoding.consensus import Consensus, consensus
+from fluents.decoding.sampling import Sampling
+from fluents.mentions import mentioned
+from fluents.prompts.local import CLEAN, LIST, VERSION, grammar, prompt, read
+from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
+from fluents.trackers import OnStep
+from fluents.trackers.engine import Engine, Sampler
+from fluents.weights import DEFAULT, ensure
+from fluents.weights.adapters import adapter_path
+from fluents.weights.merge import merged
+
+MOST_LINES = 24
+"""Lines a single answer may have."""
+CONTEXT_PER_SLOT = 320
+"""Tokens of answer a slot can hold beside the prompt, which all slots share room with."""
+
+
+@dataclass(frozen=True)
+class Voter:
+    """An adapter and the style it is asked to answer in."""
+
+    adapter: str
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Local:
+    """How the embedded tracker works. The named settings below are the ones that were measured."""
+
+    voters: tuple[Voter, ...] = (Voter("both", CLEAN),)
+    """More than one vote together, each with all its samples."""
+    sampling: Sampling = field(default_factory=Sampling)
+    consensus: Consensus = field(default_factory=lambda: Consensus(exact=4, most=7, distinct=True, no_change=1.3))
+    seed: int = 1
+
+
+DEFAULT_SETTING = Local()
+"""For readers: a handful of distinct changes a step."""
+
+FAST = Local(voters=(Voter("both", CLEAN + LIST),), sampling=Sampling(samples=1, temperature=0, max_tokens=128))
+"""One pass, the likeliest answer."""
+
+_FOR_METRICS = Consensus(exact=4, most=20, candidates=160, no_change=1.3)
+OPENPI = Local((Voter("both"), Voter("both-2")), Sampling(samples=32), _FOR_METRICS)
+OPENPI_C = Local((Voter("openpi-c"), Voter("both", CLEAN), Voter("both-2", CLEAN)), Sampling(samples=20), _FOR_METRICS)
+"""For the papers' metrics, which reward saying a thing in several wordings: not for readers."""
+
+SETTINGS = {"default": DEFAULT_SETTING, "fast": FAST, "openpi": OPENPI, "openpi-c": OPENPI_C}
+
+
+class LocalTracker:
+    """Tracks with the embedded model. The model is loaded when the first procedure is tracked."""
+
+    def __init__(self, settings: Local = DEFAULT_SETTING, samplers: list[Sampler] | None = None) -> None:
+        self.settings = settings
+        self._samplers = samplers
+
+    def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
+        """The changes of every step, each knowing its support and whether the text mentions its entity."""
+        if self._samplers is None:
+            self._samplers = [_load(voter.adapter, self.settings.sampling.samples) for voter in self.settings.voters]
+        world = World()
+        changes: list[StateChange] = []
+        rejects: list[Reject] = []
+        for step in range(1, len(procedure.steps) + 1):
+            found, unread = self._step(procedure, step)
+            changes += [
+                change.replace(mentioned=mentioned(procedure, step, change.entity)) for change in world.enter(found)
+            ]
+            rejects += unread
+            if on_step:
+                on_step(step, len(procedure.steps))
+        return Trace(
+            procedure=procedure,
+            changes=tuple(changes),
+            rejects=tuple(rejects),
+            provenance=Provenance(
+                tracker="local",
+                model=f"{DEFAULT} + {' + '.join(voter.adapter for voter in self.settings.voters)}",
+                prompt=VERSION,
+                decoding=self._decoding(),
+                seed=self.settings.seed,
+                version=__version__,
+            ),
+        )
+
+    def _step(self, procedure: Procedure, step: int) -> tuple[list[StateChange], list[Reject]]:
+        samples: list[list[StateChange]] = []
+        rejects: list[Reject] = []
+        for number, (voter, sampler) in enumerate(zip(self.settings.voters, self._samplers or (), strict=True)):
+            text = prompt(procedure, step, style=voter.style)
+            # Far apart, as the samples of one prompt take the seeds that follow.
+            seed = (self.settings.seed * 1_000_003 + step * 4_099 + number * 1_021) % 2**31
+            for answer in sampler.sample(text, self.settings.sampling, seed):
+                found, unread = read(answer, step)
+                samples.append(found)
+                rejects += unread
+        return consensus(samples, self.settings.consensus), rejects
+
+    def _decoding(self) -> dict[str, Any]:
+        settings = {"styles": [voter.style.strip() for voter in self.settings.voters], **asdict(self.settings.sampling)}
+        return settings | {f"consensus_{name}": value for name, value in asdict(self.settings.consensus).items()}
+
+
+class _Adapted:
+    """The engine with one adapter, its answers held to the grammar."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._answer = partial(engine.sample, grammar=grammar(MOST_LINES))
+
+    def sample(self, prompt: str, sampling: Sampling, seed: int) -> list[str]:
+        return self._answer(prompt, sampling, seed)
+
+
+def _load(adapter: str, samples: int) -> Sampler:
+    slots = min(samples, 16)
+    model = merged(ensure(), adapter_path(adapter))
+    return _Adapted(Engine(model, slots=slots, context=2048 + slots * CONTEXT_PER_SLOT))
