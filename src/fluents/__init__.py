@@ -6,8 +6,7 @@ from pathlib import Path
 
 from fluents.errors import FluentsError
 from fluents.records import Procedure, StateChange, Trace
-
-__version__ = "0.1.0"
+from fluents.version import __version__
 
 __all__ = ["FluentsError", "Procedure", "StateChange", "Trace", "__version__", "track"]
 

@@ -7,10 +7,10 @@ import sys
 
 import typer
 
-from fluents import __version__
 from fluents.cli import data, report, segment, track, weights
 from fluents.cli import eval as eval_
 from fluents.errors import FluentsError
+from fluents.version import __version__
 
 app = typer.Typer(
     name="fluents",

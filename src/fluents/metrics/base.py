@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fluents import __version__
+from fluents.version import __version__
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -94,7 +94,7 @@ class Engine:
             finally:
                 done.set()
 
-        # The call does not return on Ctrl-C and swallows its callback's exceptions: it runs beside, and is told to stop.
+        # The call does not return on Ctrl-C and swallows its callback's exceptions: it runs beside, told to stop.
         worker = threading.Thread(target=work, daemon=True)
         worker.start()
         try:

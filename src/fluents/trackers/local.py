@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from fluents import __version__
 from fluents.decoding.carry import World
 from fluents.decoding.consensus import Consensus, consensus
 from fluents.decoding.sampling import Sampling
@@ -15,6 +14,7 @@ from fluents.prompts.local import CLEAN, LIST, VERSION, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
 from fluents.trackers import OnStep
 from fluents.trackers.engine import Engine, Sampler
+from fluents.version import __version__
 from fluents.weights import DEFAULT, ensure
 from fluents.weights.adapters import adapter_path
 from fluents.weights.merge import merged
