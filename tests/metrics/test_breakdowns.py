@@ -84,6 +84,20 @@ def test_what_the_gold_does_not_tell_cannot_be_broken_down() -> None:
         breakdown("colour", score, lambda: PRED, lambda: PRED, original)
 
 
+def test_every_kind_is_found_by_its_name() -> None:
+    score = original(GOLD, PRED)
+    expected = {
+        "topic": by_topic(score, TOPICS),
+        "seen": by_seen(score, TOPICS),
+        "position": by_position(score),
+        "mentioned": by_mentioned(GOLD, PRED, original),
+        "modality": by_modality(GOLD, PRED, original),
+    }
+    for kind, parts in expected.items():
+        found = breakdown(kind, score, lambda: GOLD, lambda: PRED, original)
+        assert {name: part.rows for name, part in found.items()} == {name: part.rows for name, part in parts.items()}
+
+
 @pytest.mark.usefixtures("mirror")
 def test_seen_and_unseen_topics_of_the_released_predictions() -> None:
     """The paper prints 25.1/18.4/17.1 and 24.4/17.4/15.7, before its predictions were de-duplicated."""
