@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from fluents.cli import data, report, segment, track, weights
+from fluents.cli import data, report, segment, track, train, weights
 from fluents.cli import eval as eval_
 from fluents.errors import FluentsError
 from fluents.version import __version__
@@ -26,6 +26,7 @@ app.command("track")(track.track)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(eval_.app, name="eval")
+app.add_typer(train.app, name="train")
 app.add_typer(weights.app, name="weights")
 
 

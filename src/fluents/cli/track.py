@@ -14,6 +14,7 @@ from rich.console import RenderableType
 from fluents import jsonl
 from fluents.cli.output import download_progress, emit, messages, step_progress
 from fluents.cli.segment import procedures, unique_ids
+from fluents.cli.train import read_answers
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
 from fluents.trackers import Tracker
@@ -41,6 +42,10 @@ def track(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what --output already holds and go on.")] = False,
+    replay: Annotated[
+        list[str] | None,
+        typer.Option(help="Answers drawn by `fluents train sample`, one file for each adapter of the setting."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many procedures.")] = None,
     as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
 ) -> None:
@@ -52,7 +57,7 @@ def track(
     """
     if resume and output is None:
         raise InputError("--resume needs --output", fix="name the file to go on with")
-    tracker = local_tracker("fast" if fast else setting, samples, max_changes, seed)
+    tracker = local_tracker("fast" if fast else setting, samples, max_changes, seed, replay or [])
     wanted = islice(unique_ids(procedures(_expanded(files), goal)), limit)
     if output is None or output == "-":
         done = _tracked(wanted, tracker)
@@ -68,9 +73,10 @@ def track(
         messages.print(f"wrote {html}", markup=False)
 
 
-def local_tracker(setting: str, samples: int | None, most: int | None, seed: int) -> Tracker:
+def local_tracker(setting: str, samples: int | None, most: int | None, seed: int, replay: list[str]) -> Tracker:
     """The embedded tracker in a named setting, with what the command line changes of it."""
     from fluents.errors import UnknownNameError
+    from fluents.trackers.engine import Replay
     from fluents.trackers.local import SETTINGS, LocalTracker
     from fluents.weights import DEFAULT, ensure
     from fluents.weights.catalogue import find, is_here
@@ -82,6 +88,12 @@ def local_tracker(setting: str, samples: int | None, most: int | None, seed: int
         chosen = replace(chosen, sampling=replace(chosen.sampling, samples=samples))
     if most is not None:
         chosen = replace(chosen, consensus=replace(chosen.consensus, most=most))
+    if replay:
+        if len(replay) != len(chosen.voters):
+            raise InputError(
+                f"{len(replay)} files of answers, but the setting {setting} has {len(chosen.voters)} adapters"
+            )
+        return LocalTracker(chosen, [Replay(dict(read_answers(file))) for file in replay])
     if not is_here(find(DEFAULT)):
         with download_progress("fetching the model's weights (98 MB, once)") as progress:
             ensure(DEFAULT, progress)

@@ -1,7 +1,8 @@
 """A score in parts: by topic, by seen and unseen topics, by position, by mention, by modality.
 
 Topic and position need no second scoring: a score remembers every step's numbers. Mention and modality part the answers
-inside a step, so each part is scored anew. Steps that have none of its answers are left out of a part.
+inside a step, so each part is scored anew. Steps that have none of its answers are left out of a part (in compat, not
+out of a modality's: the released numbers keep them).
 """
 
 from __future__ import annotations
@@ -91,10 +92,13 @@ class _Mention:
         return text is not None and mentioned(text, change.step, change.entity) == self._wanted
 
 
-def by_modality(gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetric) -> dict[str, Score]:
+def by_modality(
+    gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetric, *, all_steps: bool = False
+) -> dict[str, Score]:
     """All predictions, against the words of annotators who saw the step's image, and of those who did not.
 
     Precision is lower on either part than on the whole: answers that match the other part only count as wrong.
+    `all_steps` keeps the steps that are without gold now, with recall 1 each, as the released evaluation did.
     """
     meant, said = list(gold), list(pred)
     found = {}
@@ -102,7 +106,8 @@ def by_modality(gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetric
         golds = [_only(trace, _seen_by(modality)) for trace in meant]
         if not any(trace.changes for trace in golds):
             raise InputError("the gold does not say who saw the image", fix="use OpenPI's dev or test set")
-        found[modality.replace("_", " ")] = metric(*_on_common_steps(golds, said, golds))
+        sides = (golds, said) if all_steps else _on_common_steps(golds, said, golds)
+        found[modality.replace("_", " ")] = metric(*sides)
     return found
 
 
@@ -153,7 +158,7 @@ def breakdown(
     if kind == "mentioned":
         return by_mentioned(gold(), pred(), metric)
     if kind == "modality":
-        return by_modality(gold(), pred(), metric)
+        return by_modality(gold(), pred(), metric, all_steps=("mode", "compat") in score.signature.entries)
     topics = {trace.id: trace.procedure.topic for trace in gold()}
     parts = by_topic(score, topics) if kind == "topic" else by_seen(score, topics)
     if not any(topics.values()):
