@@ -16,8 +16,8 @@ from rich.console import Console
 
 from fluents import jsonl
 from fluents.cli import app
-from fluents.cli.segment import procedures
-from fluents.report.terminal import procedure_view
+from fluents.data.shapes import read_traces
+from fluents.report.terminal import trace_view
 
 DOCS = Path(__file__).parent
 
@@ -54,10 +54,9 @@ def schema() -> str:
 def picture() -> str:
     """What `make demo` prints, as a picture."""
     console = Console(record=True, width=100, file=open("/dev/null", "w"), highlight=False)  # noqa: SIM115
-    example = DOCS.parent / "examples" / "tomato_soup.md"
-    for procedure in procedures([str(example)]):
-        console.print(procedure_view(procedure.replace(source="examples/tomato_soup.md")))
-    return console.export_svg(title="fluents segment examples/tomato_soup.md")
+    for trace in read_traces(DOCS.parent / "examples" / "tomato_soup.jsonl"):
+        console.print(trace_view(trace))
+    return console.export_svg(title="fluents track examples/tomato_soup.md")
 
 
 if __name__ == "__main__":

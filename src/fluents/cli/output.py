@@ -52,7 +52,7 @@ def emit(
 def step_progress(what: str, steps: int) -> Iterator[Callable[[int, int], None]]:
     """A progress bar with the time left, as a callback that takes steps done and in all."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=messages, transient=True) as progress:
+    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
         task = progress.add_task(what[:60], total=steps)
 
         def update(done: int, total: int) -> None:
@@ -65,7 +65,7 @@ def step_progress(what: str, steps: int) -> Iterator[Callable[[int, int], None]]
 def download_progress(what: str) -> Iterator[Callable[[int, int | None], None]]:
     """A progress bar on standard error, as a callback that takes bytes done and in all."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=messages, transient=True) as progress:
+    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
         task = progress.add_task(what, total=None)
 
         def update(done: int, total: int | None) -> None:
