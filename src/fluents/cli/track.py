@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
 
@@ -112,8 +112,9 @@ def _into_file(wanted: Iterator[Procedure], tracker: Tracker, path: Path, resume
     kept = _kept(path) if resume and path.exists() else []
     have = {trace.id for trace in kept}
     left = (procedure for procedure in wanted if procedure.id not in have)
+    first = list(islice(left, 1))  # before the file is opened: what cannot be read must not empty it
     with jsonl.open_output(path, append=resume) as stream:
-        for trace in _tracked(left, tracker):
+        for trace in _tracked(chain(first, left), tracker):
             stream.write(jsonl.dumps(trace) + b"\n")
             stream.flush()
             kept.append(trace)

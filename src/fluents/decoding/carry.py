@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fluents.mentions import name_words
-from fluents.metrics.matchers import Answer, rouge
+from fluents.metrics.wordings import plain_name, same_state
 from fluents.records import StateChange
-
-ALIKE = 0.4
-"""From this likeness on, a state is taken for the last known one in other words."""
-
-
-def plain_name(name: str) -> str:
-    """A name or state as it is compared; what has no words ("+") stands for itself."""
-    return " ".join(name_words(name)) or name
 
 
 class World:
@@ -42,13 +33,6 @@ class World:
         for change in entered.values():
             self._states[_topic(change)] = change.after
         return list(entered.values())
-
-
-def same_state(one: str, other: str) -> bool:
-    """Whether two states say the same, in the same words or in others that share most of theirs."""
-    if plain_name(one) == plain_name(other):
-        return True
-    return rouge(Answer.of_text(one), Answer.of_text(other)) >= ALIKE
 
 
 def _topic(change: StateChange) -> tuple[str, str]:

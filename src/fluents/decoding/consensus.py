@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fluents.decoding.carry import plain_name
 from fluents.metrics.matchers import Answer, named
+from fluents.metrics.wordings import plain_name
 from fluents.records import StateChange
 
 Floats = NDArray[np.float64]
@@ -47,10 +47,13 @@ class Consensus:
 def consensus(samples: Sequence[Sequence[StateChange]], settings: Consensus) -> list[StateChange]:
     """The changes of one step that the samples agree on, best first, each with its support.
 
-    Support is the share of samples that hold the change, other wordings counted by their likeness.
+    Support is the share of samples that hold the change, other wordings counted by their likeness. A single sample
+    supports nothing but itself: its changes have none.
     """
     pool = Pool(samples, settings)
     chosen = pool.choose()
+    if len(samples) == 1:
+        return [pool.changes[index] for index in chosen]
     return [pool.changes[index].replace(support=round(float(pool.support[index]), 3)) for index in chosen]
 
 

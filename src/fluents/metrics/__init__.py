@@ -28,6 +28,7 @@ METRICS = {
     "clustering": "fluents.metrics.clustering:clustering",
     "salience": "fluents.metrics.salience:salience",
     "crepe": "fluents.metrics.crepe:crepe",
+    "consistency": "fluents.metrics.consistency:consistency",
 }
 """Name → "module:function"."""
 

@@ -25,9 +25,12 @@ UNKNOWN_COUNT = "?"
 MAX_FIELD = 80
 """Characters of an entity, attribute or state: past this a generation has run away."""
 
-MAX_STEP_CHARS = 1200
-MAX_PAST_CHARS = 3000
-"""What of a long procedure still fits the context: the newest past steps, the beginning of a long step."""
+MAX_GOAL_BYTES = 200
+MAX_STEP_BYTES = 1200
+MAX_PAST_BYTES = 3000
+MAX_PROMPT_BYTES = MAX_GOAL_BYTES + MAX_PAST_BYTES + MAX_STEP_BYTES + 100
+"""What of a long procedure still fits the context: the newest past steps, the beginning of a long step. In bytes of
+UTF-8, because a token is never less than one, and many scripts have a token for every byte."""
 
 _SPACE = re.compile(r"\s+")
 
@@ -35,8 +38,8 @@ _SPACE = re.compile(r"\s+")
 def prompt(procedure: Procedure, step: int, *, style: str = "", count: int | None = None) -> str:
     """The prompt for one step. `style` is the annotation style asked for, as the adapter was taught it."""
     past = _newest([one_line(text) for text in procedure.steps[: step - 1]])
-    lines = [f"Goal: {one_line(procedure.goal)[:200]}", *past]
-    lines.append(f"Now: {one_line(procedure.steps[step - 1])[:MAX_STEP_CHARS]}")
+    lines = [f"Goal: {_beginning(one_line(procedure.goal), MAX_GOAL_BYTES)}", *past]
+    lines.append(f"Now: {_beginning(one_line(procedure.steps[step - 1]), MAX_STEP_BYTES)}")
     lines.append(f"{style}Changes ({UNKNOWN_COUNT if count is None else count}):")
     return "\n".join(lines) + "\n"
 
@@ -49,14 +52,19 @@ def one_line(text: str) -> str:
 def _newest(past: Sequence[str]) -> list[str]:
     """The numbered past steps, the oldest left out where all are too long."""
     kept: list[str] = []
-    room = MAX_PAST_CHARS
+    room = MAX_PAST_BYTES
     for number in range(len(past), 0, -1):
-        text = past[number - 1][:MAX_STEP_CHARS]
-        room -= len(text)
+        line = f"{number}. {_beginning(past[number - 1], MAX_STEP_BYTES)}"
+        room -= len(line.encode()) + 1
         if room < 0:
             break
-        kept.append(f"{number}. {text}")
+        kept.append(line)
     return kept[::-1]
+
+
+def _beginning(text: str, most: int) -> str:
+    """As many of the first characters as so many bytes hold."""
+    return text.encode()[:most].decode(errors="ignore").rstrip()
 
 
 def target(changes: Iterable[Sequence[str]]) -> str:
@@ -71,7 +79,7 @@ def read(text: str, step: int) -> tuple[list[StateChange], list[Reject]]:
     """
     found: dict[tuple[str, ...], StateChange] = {}
     rejects: list[Reject] = []
-    whole, _, _ = text.rpartition("\n")
+    whole, _, _ = text.encode(errors="replace").decode().rpartition("\n")  # half a surrogate pair is no character
     for position, line in enumerate(line for line in whole.split("\n") if line.strip()):
         fields = [field.strip() for field in line.split("|")]
         if len(fields) != 4 or not all(fields):

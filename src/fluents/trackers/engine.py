@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -42,7 +43,7 @@ class Engine:
         params.kv_unified = True  # the slots share the context, so a long prompt has room
         params.n_ctx = context
         params.cache_ram_mib = 0
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads or usable_cores()
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads or free_cores()
         # llama.cpp opens a port on loopback whether one wants it or not: nobody else shall use it.
         params.api_keys = [secrets.token_hex()]
         self.slots = slots
@@ -52,11 +53,13 @@ class Engine:
             raise ModelError(
                 f"the model could not be loaded: {error}",
                 where=model,
-                fix="fluents weights verify, then fluents weights get",
+                fix="delete this file: it is made again from the base weights (check these: fluents weights verify)",
             ) from None
 
     def sample(self, prompt: str, sampling: Sampling, seed: int, grammar: str | None = None) -> list[str]:
         """So many answers as `sampling` asks for, in rounds of as many as there are slots. Ctrl-C ends it at once."""
+        if self._server is None:
+            raise ModelError("the model has been closed")
         texts: list[str] = []
         while len(texts) < sampling.samples:
             count = min(self.slots, sampling.samples - len(texts))
@@ -77,6 +80,7 @@ class Engine:
             "stream": True,
         } | ({"grammar": grammar} if grammar else {})
         parts = [""] * count
+        ended: set[int] = set()
         failed: list[str] = []
         stop, done = threading.Event(), threading.Event()
 
@@ -86,11 +90,15 @@ class Engine:
                     failed.append(str(item["error"].get("message", "unknown error")))
                 for choice in item.get("choices", ()):
                     parts[choice["index"]] += choice["text"]
+                    if choice.get("finish_reason"):
+                        ended.add(choice["index"])
             return stop.is_set()
 
         def work() -> None:
             try:
                 self._server.handle_completions(request, receive)
+            except Exception as error:  # whatever it is, it belongs to the caller, who waits in another thread
+                failed.append(str(error))
             finally:
                 done.set()
 
@@ -104,8 +112,8 @@ class Engine:
             stop.set()
             worker.join(timeout=10)
             raise
-        if failed:
-            raise ModelError(f"the model could not answer: {failed[0]}", fix="shorten the step")
+        if failed or len(ended) < count:  # an answer without its end must not pass for a short one
+            raise ModelError(f"the model could not answer: {failed[0] if failed else 'it broke off'}")
         return parts
 
     def close(self) -> None:
@@ -133,7 +141,24 @@ class Replay:
         return self.answers[prompt][: sampling.samples]
 
 
-def usable_cores() -> int:
-    """The processors this process may use: more threads than those make llama.cpp slower, not faster."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, count)
+def free_cores() -> int:
+    """The processors this process may use and others leave idle now, at least one.
+
+    llama.cpp's threads wait for each other at every layer: one more than there are idle processors makes it slower by
+    a factor of ten and more, while the answers are the same with any number.
+    """
+    in_all = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else in_all
+    return max(1, min(usable, in_all - _busy_elsewhere()))
+
+
+def _busy_elsewhere() -> int:
+    """How many threads of other processes want a processor now (0 where the system does not tell)."""
+    counts = []
+    for _ in range(9):
+        try:
+            counts.append(int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1)  # without ourselves
+        except (OSError, ValueError, IndexError):
+            return 0
+        time.sleep(0.01)
+    return sorted(counts)[len(counts) // 2]

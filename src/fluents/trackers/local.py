@@ -10,7 +10,7 @@ from fluents.decoding.carry import World
 from fluents.decoding.consensus import Consensus, consensus
 from fluents.decoding.sampling import Sampling
 from fluents.mentions import mentioned
-from fluents.prompts.local import CLEAN, LIST, VERSION, grammar, prompt, read
+from fluents.prompts.local import CLEAN, LIST, MAX_PROMPT_BYTES, VERSION, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
 from fluents.trackers import OnStep
 from fluents.trackers.engine import Engine, Sampler
@@ -22,7 +22,7 @@ from fluents.weights.merge import merged
 MOST_LINES = 24
 """Lines a single answer may have."""
 CONTEXT_PER_SLOT = 320
-"""Tokens of answer a slot can hold beside the prompt, which all slots share room with."""
+"""Tokens of answer a slot can hold beside the prompt, which all slots share and which has a token a byte at most."""
 
 
 @dataclass(frozen=True)
@@ -131,4 +131,4 @@ class _Adapted:
 def _load(adapter: str, samples: int) -> Sampler:
     slots = min(samples, 16)
     model = merged(ensure(), adapter_path(adapter))
-    return _Adapted(Engine(model, slots=slots, context=2048 + slots * CONTEXT_PER_SLOT))
+    return _Adapted(Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT))
