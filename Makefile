@@ -4,25 +4,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check benchmark docs clean
+.PHONY: setup demo test check benchmark docs clean
 
-demo: $(STAMP)
+setup: $(STAMP)
+
+demo: setup
 	@$(BIN)/fluents track examples/tomato_soup.md --table
 
 test: check
 	$(BIN)/python -m pytest --cov --cov-report=term
 
-check: $(STAMP)
+check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-benchmark: $(STAMP)
+benchmark: setup
 	for file in benchmarks/*.py; do $(BIN)/python $$file; done
 
 # Regenerates what the docs show of the program itself; a test fails when it is out of date.
-docs: $(STAMP)
+docs: setup
 	$(BIN)/python docs/generate.py
 
 $(STAMP): pyproject.toml
