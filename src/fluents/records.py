@@ -184,7 +184,7 @@ class Reject(Record):
     reason: Text
     step: int | None = None
     position: int | None = None
-    """Where it stood among the step's answers, counted from 0."""
+    """Where it stood among the step's answers, counted from 0; None if it was not one of them."""
 
 
 class Provenance(Record):

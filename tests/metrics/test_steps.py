@@ -26,14 +26,14 @@ def pairs(gold: Answers, pred: Answers, mode: Mode = "strict") -> list[tuple[str
 def test_unreadable_answers_of_a_trace_keep_their_place() -> None:
     said = ["no idea", WET, "", HOT, "still no idea"]
     changes, rejects = parse_all(said, 1)
-    late = Reject(step=1, text="without a place", reason="because")
+    no_answer = Reject(step=1, text="a line of one sample, without a place", reason="because")
     trace = Trace(
         procedure=Procedure(id="tea", steps=("Boil.", "Pour.")),
         changes=tuple(changes),
-        rejects=(late, *reversed(rejects)),
+        rejects=(no_answer, *reversed(rejects)),
     )
     first, second = steps_of([trace])
-    assert first.sentences == (*said, "without a place")
+    assert first.sentences == tuple(said)
     assert (first.id, second.id, second.sentences) == ("tea||1", "tea||2", ())
 
 

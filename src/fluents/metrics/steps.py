@@ -7,14 +7,13 @@ reading both once: it holds only the steps whose counterpart has not come yet.
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeAlias, get_args
 
 from fluents.errors import InputError, UnknownNameError
-from fluents.records import Reject, StateChange, Trace
+from fluents.records import StateChange, Trace
 from fluents.templates import Parsed, parse
 
 STEP_MARK = "||"
@@ -68,19 +67,17 @@ def steps_of(source: Answers) -> Iterator[StepAnswers]:
 
 
 def _steps_of_trace(trace: Trace) -> Iterator[StepAnswers]:
-    """Texts that could not be read are answers too, and stand where they stood."""
-    unread: dict[int | None, list[Reject]] = {}
+    """Texts that could not be read are answers too, and stand where they stood; what had no place among the answers
+    (a line of one of many samples) is none."""
+    unread: dict[int | None, list[tuple[int, str]]] = {}
     for reject in trace.rejects:
-        unread.setdefault(reject.step, []).append(reject)
+        if reject.position is not None:
+            unread.setdefault(reject.step, []).append((max(0, reject.position), reject.text))
     for step, _, changes in trace.by_step():
         answers: list[StateChange | str] = list(changes)
-        for reject in sorted(unread.get(step, ()), key=_place):
-            answers.insert(_place(reject), reject.text)
+        for place, text in sorted(unread.get(step, ())):
+            answers.insert(place, text)
         yield StepAnswers(trace.id, step, tuple(answers))
-
-
-def _place(reject: Reject) -> int:
-    return sys.maxsize if reject.position is None else max(0, reject.position)
 
 
 def _plain_step(item: object) -> StepAnswers:

@@ -109,7 +109,8 @@ class LocalTracker:
             for answer in sampler.sample(text, self.settings.sampling, seed):
                 found, unread = read(answer, step)
                 samples.append(found)
-                rejects += unread
+                # A line of one sample has no place among the step's answers: a metric must not count it as one.
+                rejects += [reject.replace(position=None) for reject in unread]
         return consensus(samples, self.settings.consensus), rejects
 
     def _decoding(self) -> dict[str, Any]:
