@@ -1,4 +1,4 @@
-"""fluents eval original | cluster | schemata | states | complete | clustering | salience | crepe | compare"""
+"""fluents eval: a command for every metric, and compare"""
 
 from __future__ import annotations
 
@@ -157,6 +157,18 @@ def crepe(gold: Gold, pred: Pred, mode: ModeName = "compat", as_json: AsJson = F
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
     """
     run(Task("crepe", Source(gold), Source(pred), mode, as_json=as_json))
+
+
+@app.command()
+def consistency(pred: Pred, as_json: AsJson = False) -> None:
+    """How often a state begins where an earlier step left it: predictions against themselves, without gold.
+
+    Example: `fluents eval consistency --pred mine.jsonl`
+    """
+    from fluents.metrics.consistency import consistency as score_against_itself
+
+    source = Source(pred)
+    show_score(Task("consistency", source, source, "strict", as_json=as_json), score_against_itself(source.traces()))
 
 
 @app.command()

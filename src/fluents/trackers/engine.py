@@ -34,6 +34,8 @@ class Engine:
     """
 
     def __init__(self, model: Path, *, slots: int, context: int, threads: int | None = None) -> None:
+        # Threads that wait for each other must not spin: beside another busy program they would take its time and ours.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         import xllamacpp
 
         params = xllamacpp.CommonParams()
@@ -55,6 +57,8 @@ class Engine:
                 where=model,
                 fix="delete this file: it is made again from the base weights (check these: fluents weights verify)",
             ) from None
+        # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
+        self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
 
     def sample(self, prompt: str, sampling: Sampling, seed: int, grammar: str | None = None) -> list[str]:
         """So many answers as `sampling` asks for, in rounds of as many as there are slots. Ctrl-C ends it at once."""
