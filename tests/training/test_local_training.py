@@ -36,9 +36,9 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
     real_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fluents.decoding.sampling import Sampling
+    from fluents.trackers.engine import Engine
     from fluents.training.local import Settings, train
     from fluents.training.sample import sample
-    from fluents.trackers.engine import Engine
     from fluents.weights.merge import merged
 
     once = Settings(epochs=3, batch=2, learning_rate=5e-3, warmup=0.0, unknown_count=0.0, one_pass=0.0, rank=4)

@@ -22,15 +22,15 @@ app = typer.Typer(
 def local(
     out: Annotated[Path, typer.Option(help="The folder for adapter, dev curve and checkpoints.")],
     data: Annotated[list[str], typer.Option(help="Datasets, such as openpi; several teach both styles.")] = ["openpi"],  # noqa: B006
-    epochs: Annotated[int, typer.Option(min=1)] = 3,
-    learning_rate: Annotated[float, typer.Option()] = 7e-4,
-    batch: Annotated[int, typer.Option(min=1)] = 32,
+    epochs: Annotated[int, typer.Option(min=1, help="Times through the data.")] = 3,
+    learning_rate: Annotated[float, typer.Option(help="At its highest, after the warm-up.")] = 7e-4,
+    batch: Annotated[int, typer.Option(min=1, help="Examples a step.")] = 32,
     rank: Annotated[int, typer.Option(min=1, help="Of the LoRA matrices.")] = 32,
-    dropout: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
-    weight_decay: Annotated[float, typer.Option(min=0)] = 0.01,
+    dropout: Annotated[float, typer.Option(min=0, max=1, help="On the LoRA path.")] = 0.0,
+    weight_decay: Annotated[float, typer.Option(min=0, help="Of AdamW.")] = 0.01,
     unknown_count: Annotated[float, typer.Option(min=0, max=1, help="Share of prompts without the count.")] = 0.5,
     one_pass: Annotated[float, typer.Option(min=0, max=1, help="Share of examples with sorted answers.")] = 0.3,
-    seed: Annotated[int, typer.Option()] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many examples, to try things out.")] = None,
 ) -> None:
     """Train an adapter for the embedded model on the train split of datasets; on a GPU if there is one.
@@ -86,7 +86,7 @@ def sample(
     style: Annotated[str, typer.Option(help="As the adapter was taught: '', 'Clean ', 'Sorted ' or both.")] = "",
     samples: Annotated[int, typer.Option(min=1, help="Answers for each step.")] = 16,
     temperature: Annotated[float, typer.Option(min=0, help="0 gives the likeliest answer.")] = 0.9,
-    seed: Annotated[int, typer.Option()] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same.")] = 1,
 ) -> None:
     """Draw the embedded model's answers for a whole dataset at once, with transformers, for `fluents track --replay`.
 
