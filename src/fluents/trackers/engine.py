@@ -29,8 +29,8 @@ class ModelError(FluentsError):
 class Engine:
     """The model, loaded once, answering one prompt at a time with several samples side by side.
 
-    The same seed gives the same answers: that needs one prompt a request and no prompt cache, whose content would
-    change the batches and with them the last bits of the numbers.
+    The same seed gives the same answers: that needs one prompt a request, always in the first slot, and no prompt
+    cache; all these would change the batches and with them the last bits of the numbers.
     """
 
     def __init__(self, model: Path, *, slots: int, context: int, threads: int | None = None) -> None:
@@ -81,6 +81,7 @@ class Engine:
             "top_p": sampling.top_p,
             "samplers": ["temperature", "top_k", "top_p"],
             "cache_prompt": False,
+            "id_slot": 0,
             "stream": True,
         } | ({"grammar": grammar} if grammar else {})
         parts = [""] * count
