@@ -44,6 +44,12 @@ def test_a_change_that_turns_into_none_is_dropped_and_the_state_stays() -> None:
     assert world.enter([change("onion", "shape", "finely chopped", "mashed")])[0].before == "chopped"
 
 
+def test_what_is_hot_already_does_not_become_hot_again() -> None:
+    world = World()
+    world.enter([change("pot", "heat", "cold", "hot")])
+    assert world.enter([change("pot", "heat", "cold", "hot"), change("lid", "heat", "cold", "hot")])[0].entity == "lid"
+
+
 def test_the_same_said_twice_in_a_step_is_said_once() -> None:
     said = [
         change("pot", "heat", "cold", "hot"),

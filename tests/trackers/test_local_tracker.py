@@ -1,0 +1,163 @@
+"""The embedded tracker: all of its logic on answers made by hand, and a few steps with the real model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fluents
+from fluents import jsonl
+from fluents.decoding.consensus import Consensus
+from fluents.decoding.sampling import Sampling
+from fluents.errors import InputError, UnknownNameError
+from fluents.prompts.local import CLEAN, VERSION, prompt
+from fluents.records import Procedure, Trace
+from fluents.trackers import TRACKERS, load
+from fluents.trackers.engine import Replay
+from fluents.trackers.local import FAST, SETTINGS, Local, LocalTracker, Voter
+from fluents.version import __version__
+from fluents.weights.adapters import ADAPTERS
+from strategies import procedures
+
+TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves.", "Wait."))
+THREE = Local(voters=(Voter("both", CLEAN),), sampling=Sampling(samples=3), consensus=Consensus(distinct=True), seed=5)
+
+
+def replay(*answers: list[str], procedure: Procedure = TEA, style: str = CLEAN) -> Replay:
+    return Replay({prompt(procedure, step, style=style): drawn for step, drawn in enumerate(answers, 1)})
+
+
+def tracked(settings: Local, *answers: list[str]) -> Trace:
+    return LocalTracker(settings, [replay(*answers)]).track(TEA)
+
+
+def test_what_samples_agree_on_becomes_a_trace() -> None:
+    boil = "water | temperature | cold | hot\n"
+    trace = tracked(THREE, [boil, boil, "kettle | power | off | on\n"], [""] * 3, ["", "", ""])
+    assert [(c.step, c.entity, c.mentioned) for c in trace.changes] == [(1, "water", True)]
+    assert trace.changes[0].support == pytest.approx(0.667, abs=0.01)
+    assert trace.procedure == TEA
+    assert jsonl.loads(jsonl.dumps(trace)) == trace
+
+
+def test_an_entity_is_mentioned_from_the_step_on_that_names_it() -> None:
+    said = ["leaves | moisture | dry | wet\ncup | weight | light | heavy\n"]
+    later = ["leaves | color | green | brown\ncup | fullness | empty | full\n"]
+    trace = tracked(replace(THREE, sampling=Sampling(samples=1)), said, later, [""])
+    assert [(c.step, c.entity, c.mentioned) for c in trace.changes] == [
+        (1, "leaves", False),
+        (1, "cup", False),
+        (2, "leaves", True),
+        (2, "cup", False),
+    ]
+    assert {c.support for c in trace.changes} == {None}, "a single sample"
+
+
+def test_names_and_states_are_carried_over() -> None:
+    answers = ["the Water | place | in tap | in a big kettle\n"], ["water | place | in the kettle | in pot\n"], [""]
+    trace = tracked(replace(THREE, sampling=Sampling(samples=1)), *answers)
+    assert [(c.entity, c.before) for c in trace.changes] == [("the Water", "in tap"), ("the Water", "in a big kettle")]
+
+
+def test_what_cannot_be_read_is_kept_as_a_reject_of_its_step() -> None:
+    trace = tracked(replace(THREE, sampling=Sampling(samples=1)), [""], ["I am sorry.\na | b | c | d\n"], [""])
+    assert [(r.step, r.text) for r in trace.rejects] == [(2, "I am sorry.")]
+    assert len(trace.changes) == 1
+
+
+def test_voters_vote_together_each_asked_in_its_own_style() -> None:
+    settings = replace(THREE, voters=(Voter("openpi"), Voter("both", CLEAN)), sampling=Sampling(samples=1))
+    none: list[str] = [""]
+    plain = replay(["water | temperature | cold | hot\n"], none, none, style="")
+    clean = replay(["water | temperature | cold | hot\n"], none, none)
+    trace = LocalTracker(settings, [plain, clean]).track(TEA)
+    assert [c.support for c in trace.changes] == [1.0], "two samples, one of each"
+
+
+def test_provenance_says_how_it_was_made() -> None:
+    made = tracked(THREE, [""] * 3, [""] * 3, [""] * 3).provenance
+    assert (made.tracker, made.prompt, made.seed, made.version) == ("local", VERSION, 5, __version__)
+    assert made.model == "smollm2-135m-instruct + both"
+    assert made.decoding["samples"] == 3
+    assert made.decoding["consensus_distinct"] is True
+    assert made.decoding["styles"] == ["Clean"]
+
+
+def test_progress_is_told_after_every_step() -> None:
+    seen: list[tuple[int, int]] = []
+    LocalTracker(THREE, [replay([""], [""], [""])]).track(TEA, lambda *now: seen.append(now))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_samples_that_hold_no_answer_are_told() -> None:
+    with pytest.raises(InputError, match="no answer to this prompt"):
+        LocalTracker(THREE, [Replay({})]).track(TEA)
+
+
+def test_a_procedure_without_steps_has_no_changes() -> None:
+    assert LocalTracker(THREE, [Replay({})]).track(Procedure(id="none", steps=())).changes == ()
+
+
+lines = (
+    st.sampled_from(["pot | heat | cold | hot\n", "the pot | heat | hot | cold\n", "a | b |", "x\n", "| | | |\n"])
+    | st.text()
+)
+
+
+@given(procedures(), st.lists(st.lists(lines, max_size=4).map("".join), min_size=1, max_size=3), st.booleans())
+def test_whatever_the_model_says_the_trace_is_valid(procedure: Procedure, drawn: list[str], distinct: bool) -> None:
+    settings = replace(THREE, consensus=Consensus(distinct=distinct, most=3))
+    steps = [drawn for _ in procedure.steps]
+    trace = LocalTracker(settings, [replay(*steps, procedure=procedure)]).track(procedure)
+    assert jsonl.loads(jsonl.dumps(trace)) == trace
+    for number in range(1, len(procedure.steps) + 1):
+        assert len(trace.at(number)) <= 3
+    assert all(c.before.lower() != c.after.lower() and c.mentioned is not None for c in trace.changes)
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_every_tracker_of_the_table_can_be_loaded(name: str) -> None:
+    assert callable(load(name)().track)
+
+
+def test_an_unknown_tracker_or_setting_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match="local"):
+        load("oracle")
+    with pytest.raises(UnknownNameError, match="fast"):
+        fluents.track("Stir.", setting="slow")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_votes_with_adapters_that_are_shipped(name: str) -> None:
+    assert {voter.adapter for voter in SETTINGS[name].voters} <= set(ADAPTERS)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+def test_the_same_seed_gives_the_same_trace_whatever_was_tracked_before() -> None:
+    short = Sampling(samples=2, max_tokens=32)
+    settings = Local(voters=(Voter("both", CLEAN),), sampling=short, seed=3)
+    two = TEA.replace(steps=TEA.steps[:2])
+    tracker = LocalTracker(settings)
+    first = tracker.track(two)
+    tracker.track(Procedure(id="other", goal="Cook", steps=("Peel the potatoes.",)))
+    assert tracker.track(two) == first
+    assert first.changes, "it says something"
+    assert first.rejects == (), "the grammar leaves nothing that cannot be read"
+    assert LocalTracker(replace(settings, seed=4)).track(two).changes != first.changes
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+def test_from_python_a_text_or_a_file_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "tea.txt").write_text("Boil the water.")
+    from_text = fluents.track("Boil the water.", setting="fast")
+    from_file = fluents.track(tmp_path / "tea.txt", setting="fast")
+    assert from_text.changes == from_file.changes
+    assert "water" in {change.entity for change in from_text.changes}
+    assert from_file.procedure.source == str(tmp_path / "tea.txt")
+    assert from_text.provenance.decoding["samples"] == FAST.sampling.samples == 1
