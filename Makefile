@@ -12,7 +12,7 @@ demo: setup
 	@$(BIN)/fluents track examples/tomato_soup.md --table
 
 test: check
-	$(BIN)/python -m pytest --cov --cov-report=term
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --cov --cov-report=term --durations=10
 
 check: setup
 	$(BIN)/ruff format --check .

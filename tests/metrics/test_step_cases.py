@@ -21,7 +21,7 @@ PRED = [
     Trace(
         procedure=Procedure(id="p", steps=("?",) * 4),
         changes=(change(1, "hot"), change(2, "warm")),
-        rejects=(Reject(text="no idea", reason="not in the template", step=2),),
+        rejects=(Reject(text="no idea", reason="not in the template", step=2, position=1),),
     )
 ]
 

@@ -41,7 +41,7 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
     from fluents.training.sample import sample
     from fluents.weights.merge import merged
 
-    once = Settings(epochs=3, batch=2, learning_rate=5e-3, warmup=0.0, unknown_count=0.0, one_pass=0.0, rank=4)
+    once = Settings(epochs=2, batch=2, learning_rate=5e-3, warmup=0.0, unknown_count=0.0, one_pass=0.0, rank=4)
     events: list[dict[str, object]] = []
     adapter = train(real_weights, _examples(), _examples(), tmp_path / "whole", once, events.append)
     log = json.loads((tmp_path / "whole" / "train.json").read_text())["log"]

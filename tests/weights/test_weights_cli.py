@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tiny_weights import CONTENT, TINY, build_wheel
 
+from fluents.weights.adapters import ADAPTERS
 from fluents.weights.catalogue import DEFAULT
 
 PROGRAM = """
@@ -52,7 +53,10 @@ def fails(*arguments: str | Path) -> str:
 
 
 def here() -> dict[str, bool]:
-    return {row["name"]: row["here"] for row in json.loads(run("list", "--json").stdout)}
+    """Which base weights are on this machine; the adapters always are."""
+    rows = json.loads(run("list", "--json").stdout)
+    assert all(row["here"] for row in rows if row["name"] in ADAPTERS)
+    return {row["name"]: row["here"] for row in rows if row["name"] not in ADAPTERS}
 
 
 def test_get_path_verify_and_list_agree(tmp_path: Path) -> None:

@@ -60,10 +60,11 @@ def train(
 ) -> Path:
     """Train and write `out`/adapter.gguf and `out`/train.json (settings and dev curve). Resumes after the last epoch
     whose checkpoint is there; a finished run is left as it is."""
+    log = _log_so_far(out, settings)
     run = _Run(base, out, settings)
+    run.resume(len(log))
     dev = [run.tokens(*render_fixed(example)) for example in dev_examples]
     per_epoch = math.ceil(len(train_examples) / settings.batch)
-    log = run.resume()
     for epoch in range(len(log) + 1, settings.epochs + 1):
         rng = random.Random(f"{settings.seed}-{epoch}")  # of the epoch alone, so that a resumed run draws the same
         torch.manual_seed(settings.seed * 1000 + epoch)
@@ -173,25 +174,31 @@ class _Run:
         (self.out / "checkpoint.json").write_text(json.dumps(state), encoding="utf-8")
         (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
 
-    def resume(self) -> list[dict[str, Any]]:
-        """The log up to the last checkpoint, its state loaded; empty for a fresh run."""
-        file = self.out / "checkpoint.json"
-        if not file.exists():
-            return []
-        state = json.loads(file.read_text(encoding="utf-8"))
-        if state["settings"] != asdict(self.settings):
-            raise InputError(
-                "this folder holds a run with other settings", where=self.out, fix="choose another --out, or empty it"
-            )
-        log: list[dict[str, Any]] = state["log"]
-        kept = load_file(str(self.out / f"epoch-{len(log)}.safetensors"), device=self.device)
+    def resume(self, epoch: int) -> None:
+        """Take up the state after an epoch; nothing for a fresh run."""
+        if not epoch:
+            return
+        kept = load_file(str(self.out / f"epoch-{epoch}.safetensors"), device=self.device)
         with torch.no_grad():
             for name, p in self.trained.items():
                 p.copy_(kept[f"weight:{name}"])
                 keys = ("step", "exp_avg", "exp_avg_sq")
                 self.optimizer.state[p] = {key: kept[f"{key}:{name}"].clone() for key in keys}
                 self.optimizer.state[p]["step"] = self.optimizer.state[p]["step"].cpu()
-        return log
+
+
+def _log_so_far(out: Path, settings: Settings) -> list[dict[str, Any]]:
+    """The log up to the last checkpoint in this folder; empty for a fresh run."""
+    file = out / "checkpoint.json"
+    if not file.exists():
+        return []
+    state = json.loads(file.read_text(encoding="utf-8"))
+    if state["settings"] != asdict(settings):
+        raise InputError(
+            "this folder holds a run with other settings", where=out, fix="choose another --out, or empty it"
+        )
+    log: list[dict[str, Any]] = state["log"]
+    return log
 
 
 def _batches(items: Sequence[Tokens], size: int, rng: random.Random) -> Iterator[list[Tokens]]:
