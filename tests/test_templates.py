@@ -87,6 +87,7 @@ names = st.text(string.ascii_letters + "'(),-éß中", min_size=1, max_size=12).
     lambda word: (
         word.lower() not in {"of", "was", "were", "is", "are", "before", "and", "after", "afterwards"}
         and word.strip(" .!;,") == word
+        and any(letter.isalpha() for letter in word)  # "- of x" is a list mark before the sentence
     )
 )
 phrases = st.lists(names, min_size=1, max_size=3).map(" ".join)

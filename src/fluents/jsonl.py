@@ -5,6 +5,7 @@ Reading streams and never holds more than a line; writing is atomic, so a file i
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -46,6 +47,11 @@ def loads(line: bytes | str, where: str = "input") -> AnyRecord:
     return validate(_class_for(value, where), value, where)
 
 
+def kind_of(record: AnyRecord) -> str:
+    """The name of its kind, as a line says it."""
+    return _KIND_OF[type(record)]
+
+
 def is_ours(value: object) -> bool:
     """Whether a decoded JSON value says it is a fluents record."""
     return isinstance(value, dict) and "fluents" in value and "kind" in value
@@ -59,13 +65,13 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
             where=where,
             fix="`fluents data convert` turns the published shapes into ours",
         )
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise InputError(
             f"format version {version!r}, but this fluents reads up to {FORMAT_VERSION}",
             where=where,
             fix="pip install --upgrade fluents",
         )
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"unknown kind of record {kind!r}", where=where, fix=f"one of: {', '.join(KINDS)}")
     return KINDS[kind]
 
@@ -116,8 +122,15 @@ def wrong_shape_is_input_error(what: str, where: str) -> Iterator[None]:
         raise
     except ValidationError as error:
         raise _input_error(error, where) from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise InputError(f"{what} ({type(error).__name__}: {error})", where=where) from None
+
+
+def list_of(value: Any, what: str) -> list[Any]:
+    """A list as it is. A string would pass for a list of its letters: readers of others' files ask here."""
+    if not isinstance(value, list):
+        raise TypeError(f"{what} must be a list, found {type(value).__name__}")
+    return value
 
 
 def _input_error(error: ValidationError, where: str) -> InputError:
@@ -134,16 +147,19 @@ def _input_error(error: ValidationError, where: str) -> InputError:
 def open_input(path: str | Path) -> IO[bytes]:
     """A file opened for reading, `-` for standard input; an InputError says why it cannot be."""
     if str(path) == "-":
+        if sys.stdin is None:
+            raise InputError("there is no standard input", fix="name a file")
         return sys.stdin.buffer
     path = Path(path)
-    if path.is_dir():
-        raise InputError("this is a folder, not a file", where=path, fix="name a file in it")
     try:
+        if path.is_dir():
+            raise InputError("this is a folder, not a file", where=path, fix="name a file in it")
         return path.open("rb")
     except FileNotFoundError:
         raise InputError("no such file", where=path, fix="check the path") from None
-    except OSError as error:
-        raise InputError(f"cannot open the file: {error.strerror}", where=path) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot open the file: {reason}", where=str(path)[:300]) from None
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[str, bytes]]:
@@ -154,6 +170,8 @@ def read_lines(path: str | Path) -> Iterator[tuple[str, bytes]]:
         number = 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             where = f"{name}:{number}"
             if len(line) > MAX_LINE_BYTES:
                 raise InputError(
@@ -175,14 +193,24 @@ def read(path: str | Path) -> Iterator[AnyRecord]:
 
 def read_records(lines: Iterable[tuple[str, bytes]]) -> Iterator[AnyRecord]:
     """Likewise, from lines as `read_lines` gives them."""
-    seen: set[int] = set()  # hashes, not ids: a large file must not fill the memory
+    once = _Once()
     for where, line in lines:
         record = loads(line, where)
-        key = hash((type(record), record.id))
-        if key in seen:
-            raise InputError(f"duplicate id {record.id!r}", where=where, fix="give every procedure an id of its own")
-        seen.add(key)
+        once.check(record, where)
         yield record
+
+
+class _Once:
+    """Sees to it that an id comes once. Keeps hashes, not ids: a large file must not fill the memory."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def check(self, record: AnyRecord, where: str | Path) -> None:
+        key = hash((type(record), record.id))
+        if key in self._seen:
+            raise InputError(f"duplicate id {record.id!r}", where=where, fix="give every procedure an id of its own")
+        self._seen.add(key)
 
 
 @contextmanager
@@ -193,8 +221,17 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     target = Path(path)
-    if target.is_dir():
+    try:
+        target = target.resolve()  # a link stays one, and what it names is written
+        is_folder, is_special = target.is_dir(), target.exists() and not target.is_file()
+    except OSError as error:
+        raise InputError(f"cannot write here: {error.strerror}", where=str(path)[:300]) from None
+    if is_folder:
         raise InputError("cannot write: this is a folder", where=target, fix="name a file in it")
+    if is_special:  # a pipe or a device takes what comes; there is nothing to replace
+        with target.open("wb") as stream:
+            yield stream
+        return
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     try:
         stream = temporary.open("xb")
@@ -221,10 +258,11 @@ def open_output(path: Path, *, append: bool) -> IO[bytes]:
 
 
 def write(records: Iterable[AnyRecord], path: str | Path) -> int:
-    """Write records to a file, atomically; returns how many."""
-    count = 0
+    """Write records to a file, atomically; returns how many. An id that comes twice is an error, as in reading."""
+    count, once = 0, _Once()
     with atomic_output(path) as stream:
         for record in records:
+            once.check(record, path)
             stream.write(dumps(record) + b"\n")
             count += 1
     return count

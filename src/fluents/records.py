@@ -39,7 +39,7 @@ Extra: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(FrozenDict)]
 class Record(BaseModel):
     """What all records share: frozen, and no field goes unnoticed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def replace(self, **changes: Any) -> Self:
         """A validated copy with some fields set anew."""
@@ -183,7 +183,7 @@ class Reject(Record):
     text: str
     reason: Text
     step: int | None = None
-    position: int | None = None
+    position: Annotated[int, Field(ge=0, le=2**31)] | None = None
     """Where it stood among the step's answers, counted from 0; None if it was not one of them."""
 
 

@@ -83,6 +83,31 @@ def test_segment_on_what_is_no_file(tmp_path: Path) -> None:
     assert "no such file" in fails("segment", tmp_path / "none.txt")
 
 
+@pytest.mark.parametrize(
+    "text", ["[Soup](x.html)\n\n1. Boil.\n2. Eat.", "[ ] Boil water\n[ ] Pour it", "{Soup}\n\nBoil."]
+)
+def test_a_text_that_begins_with_a_bracket_is_still_a_text(text: str) -> None:
+    assert run("segment", "-", stdin=text).returncode == 0
+
+
+def test_a_pipe_or_a_link_stays_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
+    run("segment", SOUP, "-o", tmp_path / "link.jsonl")
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "real.jsonl").is_file()
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
+    run("segment", SOUP, "-o", tmp_path / "pipe")
+    assert b"tomato" in reader.communicate(timeout=10)[0]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("path", ["x" * 5000, "/dev/full", "/proc/self/mem"])
+def test_what_the_system_refuses_is_said(tmp_path: Path, path: str) -> None:
+    assert fails("segment", path) if path != "/dev/full" else fails("segment", SOUP, "-o", path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_malformed_json_on_line_812_is_said_to_be_there(tmp_path: Path) -> None:
     path = tmp_path / "many.jsonl"
     good = [jsonl.dumps(Procedure(id=f"p{n}", steps=("Boil.",))) for n in range(811)]

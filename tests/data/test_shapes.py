@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from fluents import jsonl
 from fluents.data import parquet
 from fluents.data.shapes import SHAPES, lost, read, read_traces, write
 from fluents.errors import InputError, UnknownNameError
@@ -56,9 +57,7 @@ def test_crepe_s_shape(tmp_path: Path) -> None:
     assert isinstance(_read(tmp_path, json.dumps(case))[0], CrepeCase)
 
 
-@pytest.mark.parametrize(
-    "shape", [shape for shape in SHAPES if shape not in ("openpi", "parquet", "openpi-c-clustered")]
-)
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "openpi-c-clustered"])
 def test_what_is_written_in_a_shape_is_told_apart_and_read(tmp_path: Path, shape: str) -> None:
     write([TRACE], shape, tmp_path / "out")
     (again,) = read_traces(tmp_path / "out")
@@ -143,6 +142,48 @@ def test_what_a_shape_cannot_hold_is_named(shape: str, missing: list[str]) -> No
 def test_only_the_first_rater_fits_into_openpi2() -> None:
     two = tuple(Salience(entity="water", rater=rater, value=1) for rater in ("A1", "A2"))
     assert "salience of all raters but the first" in lost([TRACE.replace(salience=two)], "openpi2")
+
+
+def test_clusters_survive_their_own_shape(tmp_path: Path) -> None:
+    clustered = TRACE.replace(changes=tuple(change.replace(votes=None, cluster=change.step) for change in CHANGES))
+    write([clustered], "openpi-c-clustered", tmp_path / "out")
+    (again,) = read_traces(tmp_path / "out")
+    assert {(c.templated, c.cluster) for c in again.changes} == {(c.templated, c.cluster) for c in clustered.changes}
+    assert "changes without a cluster" in lost([TRACE], "openpi-c-clustered")
+
+
+def test_the_2020_training_format_is_read(tmp_path: Path) -> None:
+    line = {"id": "a||1", "question": " Boil. Now, what happens?", "answer": f"{CHANGES[0].templated}, no idea"}
+    (trace,) = _read(tmp_path, json.dumps(line) + "\n")
+    assert [change.entity for change in trace.changes] == ["water"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id": "1", "goal": "x", "steps": "Boil"}',
+        '{"id": "a||1", "answers": "one string"}\n',
+        '{"id": ["a", 1], "query": "Boil.", "answers": ["abcd"]}\n',
+        '{"id": [["a"], 1], "query": "Boil.", "answers": []}\n',
+        '{"id": "a||0000000010000000", "answers": []}\n',
+        '{"fluents": 1, "kind": []}\n',
+        '{"fluents": true, "kind": "trace"}\n',
+        '{"id": "1", "goal": "x", "steps": ["Boil."]}\n{"id": "1", "goal": "x", "steps": ["Boil."]}\n',
+        '[{"id": "1", "goal": "x", "steps": ["a"]}, {"id": "1", "goal": "x", "steps": ["a"]}]',
+    ],
+)
+def test_no_string_passes_for_a_list_and_no_number_breaks_the_reader(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "input"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        jsonl.write(read(path), tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_what_the_tasks_lose_is_named() -> None:
+    case = CrepeCase(procedure=TRACE.procedure)
+    assert "crepe.likelihoods" in lost([case], "parquet")
+    assert lost([case], "fluents") == []
 
 
 def test_an_unknown_shape_is_named(tmp_path: Path) -> None:

@@ -53,3 +53,9 @@ def main() -> None:
         # The reader of our output (head, less) has gone; Python would complain again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:  # a full disk, a file that went away: the user's to mend, whichever command met it
+        print(
+            f"error: {error.strerror or error}\n  where: {error.filename or 'while reading or writing'}",
+            file=sys.stderr,
+        )
+        sys.exit(2)

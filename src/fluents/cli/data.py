@@ -107,7 +107,7 @@ def stats(
 def show_(
     source: Annotated[str, typer.Argument(help="A dataset's split, such as openpi2:dev, or a file.")],
     id: Annotated[str | None, typer.Option(help="Only the procedure with this id.")] = None,
-    number: Annotated[int, typer.Option("-n", help="How many to show.")] = 1,
+    number: Annotated[int, typer.Option("-n", min=1, help="How many to show.")] = 1,
     as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
 ) -> None:
     """Show procedures and their changes.
@@ -137,7 +137,6 @@ def convert(
 
     Example: `fluents data convert openpi-c:test --to parquet -o test.parquet`
     """
-    from fluents.data.datasets import to_trace
     from fluents.data.shapes import lost, read, write
 
     if to == "fluents":
@@ -145,7 +144,7 @@ def convert(
     else:
         records = list(read(source))
         count = write(records, to, output)
-        missing = lost([to_trace(record) for record in records], to)
+        missing = lost(records, to)
         if missing:
             messages.print(f"{to} has no place for: {', '.join(missing)}", markup=False, style="yellow")
     if output != "-":

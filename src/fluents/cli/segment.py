@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterator
 from typing import Annotated, cast
@@ -48,16 +49,20 @@ def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]
 
 
 def _is_json(file: str) -> bool:
-    """Whether the first character that is not white space opens a JSON value."""
     if file == "-":
         stdin = cast("io.BufferedReader", sys.stdin.buffer)
-        return stdin.peek(4096).lstrip()[:1] in (b"{", b"[")
+        return looks_like_json(stdin.peek(4096))
     from fluents.data.datasets import DATASETS
 
     if file.partition(":")[0] in DATASETS:
         return True
     with open_input(file) as stream:
-        return stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+        return looks_like_json(stream.read(4096))
+
+
+def looks_like_json(head: bytes) -> bool:
+    """Whether a file that begins so is JSON: an object with a key, or a list of objects; "[ ] Boil" is a checklist."""
+    return re.match(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[\s*\{)", head) is not None
 
 
 def unique_ids(found: Iterator[Procedure]) -> Iterator[Procedure]:

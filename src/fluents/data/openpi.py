@@ -10,13 +10,14 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
 from fluents.data import published
 from fluents.errors import InputError
-from fluents.jsonl import wrong_shape_is_input_error
+from fluents.jsonl import list_of, parse_json, read_lines, wrong_shape_is_input_error
 from fluents.records import UNKNOWN_STEP, Annotation, Modality, Procedure, Provenance, SimilarPair, StateChange, Trace
 from fluents.templates import parse_all, split_answers
 
@@ -37,6 +38,8 @@ class Row(NamedTuple):
     answers: list[str] | None = None
     answers_metadata: list[dict[str, Any]] | None = None
     similar: list[list[Any]] | None = None
+    clusters: list[int] | None = None
+    """OpenPI-C's clustered file is in this shape too, with a number for every answer."""
 
     @property
     def has_text(self) -> bool:
@@ -46,7 +49,8 @@ class Row(NamedTuple):
 def split_id(step_id: str, where: str) -> tuple[str, int]:
     """ "address||3" → ("address", 3)."""
     procedure_id, mark, number = step_id.rpartition(STEP_MARK)
-    if not mark or not procedure_id or not number.isdecimal() or not 1 <= int(number[:9]) <= MAX_STEP:
+    fits = mark and procedure_id and number.isdecimal() and len(number) <= len(str(MAX_STEP))
+    if not fits or not 1 <= int(number) <= MAX_STEP:
         raise InputError(f"the id {step_id!r} is not of the form procedure||step", where=where)
     return procedure_id, int(number)
 
@@ -58,6 +62,8 @@ def row(where: str, *lines: dict[str, Any]) -> Row:
         raise InputError(f"the files' lines do not speak of one step: {ids}", where=where)
     merged = {key: value for line in lines for key, value in line.items()}
     answers_metadata = merged.get("answers_metadata")
+    if isinstance(merged.get("answer"), str):  # the 2020 training format: a step's answers in one string
+        merged["answers"] = split_answers(merged["answer"])
     return Row(
         where,
         *split_id(ids[0], where),
@@ -66,6 +72,7 @@ def row(where: str, *lines: dict[str, Any]) -> Row:
         answers=merged.get("answers"),
         answers_metadata=answers_metadata if isinstance(answers_metadata, list) else None,
         similar=merged.get("answers_sim"),
+        clusters=merged.get("answer_clusters"),
     )
 
 
@@ -104,7 +111,9 @@ def _trace(procedure_id: str, rows: Sequence[Row], dataset: str) -> Trace:
     rejects = []
     annotations: list[Annotation] = []
     for row in rows:
-        read, unread = parse_all(row.answers or (), row.step)
+        read, unread = parse_all(list_of(row.answers or [], "answers"), row.step)
+        if row.clusters is not None:
+            read = _with_clusters(read, row)
         noted = [_annotation(note, row.step) for note in row.answers_metadata or ()]
         changes += _with_modality(read, noted)
         rejects += unread
@@ -173,6 +182,11 @@ def _annotation(note: dict[str, Any], step: int) -> Annotation:
     )
 
 
+def _with_clusters(changes: Iterable[StateChange], row: Row) -> list[StateChange]:
+    numbers = dict(zip(row.answers or (), list_of(row.clusters, "answer_clusters"), strict=True))
+    return [change.replace(cluster=numbers[change.sentence]) for change in changes]
+
+
 def _with_modality(changes: Iterable[StateChange], noted: Iterable[Annotation]) -> list[StateChange]:
     """Tell each change whether its annotators saw an image, by the sentence, punctuation aside."""
     seen: dict[str, Modality] = {}
@@ -190,7 +204,8 @@ def _plain(sentence: str) -> str:
 def load(split: str) -> Iterator[Trace]:
     """Version 1.0: the gold splits, the 2020 training format of each, and GPT-2's released predictions."""
     if split.startswith("formatted-"):
-        return traces(_formatted(split.removeprefix("formatted-")), f"openpi:{split}")
+        path = f"data/formatted_for_gpt2/{split.removeprefix('formatted-')}.jsonl"
+        return traces((row(where, line) for where, line in published.lines("openpi", path)), f"openpi:{split}")
     if split.startswith("gpt2-"):
         path = f"emnlp2020-predictions/predictions/on_openpi_v1.0/{split.removeprefix('gpt2-')}.predictions.jsonl"
         return traces((row(where, line) for where, line in published.lines("openpi", path)), f"openpi:{split}")
@@ -204,18 +219,18 @@ def load_v1_1(split: str) -> Iterator[Trace]:
     return traces(rows, f"openpi-v1.1:{split}")
 
 
+def folder_rows(folder: Path) -> Iterator[Row]:
+    """The steps of a folder with version 1.0's files, as many of the four as there are."""
+    names = ("id_question", "id_question_metadata", "id_answers", "id_answers_metadata")
+    files = [folder / f"{name}.jsonl" for name in names if (folder / f"{name}.jsonl").is_file()]
+    return _joined([((where, parse_json(line, where)) for where, line in read_lines(file)) for file in files])
+
+
 def _joined(columns: Iterable[Iterator[tuple[str, Any]]]) -> Iterator[Row]:
     for lines in zip_longest(*columns):
         if None in lines:
             raise InputError("one of the files is shorter than the others", where=next(li[0] for li in lines if li))
         yield row(lines[0][0], *(line for _, line in lines))
-
-
-def _formatted(part: str) -> Iterator[Row]:
-    """The 2020 training format holds a step's answers in one string."""
-    for where, line in published.lines("openpi", f"data/formatted_for_gpt2/{part}.jsonl"):
-        answers = split_answers(line["answer"])
-        yield row(where, {"id": line["id"], "question": line["question"], "answers": answers})
 
 
 # Writing

@@ -12,7 +12,7 @@ from typing import Any
 
 from fluents.data import published
 from fluents.errors import InputError
-from fluents.jsonl import wrong_shape_is_input_error
+from fluents.jsonl import list_of, wrong_shape_is_input_error
 from fluents.records import (
     Alternatives,
     AttributeCluster,
@@ -55,7 +55,7 @@ def procedure_of(procedure_id: str, value: Mapping[str, Any]) -> Procedure:
     return Procedure(
         id=procedure_id,
         goal=value["goal"],
-        steps=tuple(value["steps"]),
+        steps=tuple(list_of(value["steps"], "steps")),
         topic=value.get("topics"),
         images=tuple(value.get("image_urls", ())),
     )
@@ -173,7 +173,7 @@ def _cluster(name: str, cluster: Mapping[str, Any]) -> EntityCluster:
         )
     return EntityCluster(
         name=name,
-        mentions=tuple(cluster["entity_cluster"]),
+        mentions=tuple(list_of(cluster["entity_cluster"], "entity_cluster")),
         expansions=tuple(cluster.get("entity_overgenerate", ())),
         attributes=tuple(attributes),
     )

@@ -8,7 +8,7 @@ from typing import Any
 from fluents.data import openpi2, published
 from fluents.data.openpi2 import BAR
 from fluents.errors import InputError
-from fluents.jsonl import wrong_shape_is_input_error
+from fluents.jsonl import list_of, wrong_shape_is_input_error
 from fluents.records import Alternatives, Procedure, Provenance, Reject, Salience, StateChange, Trace
 from fluents.templates import parse_all
 
@@ -87,7 +87,7 @@ def api_procedures(value: Any, where: str) -> Iterator[Procedure]:
     items = value["input"] if isinstance(value, dict) and "input" in value else value
     for item in items if isinstance(items, list) else [items]:
         with wrong_shape_is_input_error('not of the form {"id", "goal", "steps"}', where):
-            procedure = Procedure(id=str(item["id"]), goal=item["goal"], steps=tuple(item["steps"]))
+            procedure = Procedure(id=str(item["id"]), goal=item["goal"], steps=tuple(list_of(item["steps"], "steps")))
         yield procedure
 
 

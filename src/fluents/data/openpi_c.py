@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fluents.data import published
 from fluents.data.openpi import STEP_MARK, goal_of
 from fluents.errors import InputError
-from fluents.jsonl import wrong_shape_is_input_error
+from fluents.jsonl import list_of, wrong_shape_is_input_error
 from fluents.records import Procedure, Provenance, StateChange, Trace
 
 
@@ -25,8 +25,10 @@ class Line(NamedTuple):
 
 def line(where: str, value: dict[str, Any]) -> Line:
     with wrong_shape_is_input_error('not {"id": [address, step], "query": …, "answers": [[4 strings], …]}', where):
-        procedure_id, step = value["id"]
-        return Line(where, procedure_id, step, value["query"], value["answers"])
+        procedure_id, step = list_of(value["id"], "id")
+        if not isinstance(procedure_id, str):
+            raise TypeError("the first part of the id must be a string")
+        return Line(where, procedure_id, step, value["query"], list_of(value["answers"], "answers"))
 
 
 def traces(lines: Iterable[Line], dataset: str) -> Iterator[Trace]:
@@ -56,7 +58,7 @@ def _trace(procedure_id: str, steps: list[Line], dataset: str) -> Trace:
         changes=tuple(
             StateChange(step=step.step, entity=entity, attribute=attribute, before=before, after=after)
             for step in steps
-            for entity, attribute, before, after in step.answers
+            for entity, attribute, before, after in (list_of(answer, "an answer") for answer in step.answers)
         ),
         provenance=Provenance(dataset=dataset),
     )

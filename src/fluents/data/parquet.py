@@ -11,7 +11,7 @@ from typing import IO, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from fluents.errors import MissingExtraError
-from fluents.jsonl import atomic_output
+from fluents.jsonl import atomic_output, wrong_shape_is_input_error
 from fluents.records import Trace
 
 try:
@@ -28,12 +28,19 @@ def write(traces: Iterable[Trace], path: str | Path) -> None:
 
 def write_stream(traces: Iterable[Trace], stream: IO[bytes]) -> None:
     rows = [_plain(trace, Trace) for trace in traces]
-    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(list(_struct(Trace)))), stream)
+    with wrong_shape_is_input_error("a number too large for Parquet", "the records"):
+        table = pa.Table.from_pylist(rows, schema=pa.schema(list(_struct(Trace))))
+    pq.write_table(table, stream)
 
 
 def read(source: str | Path | IO[bytes]) -> Iterator[Trace]:
-    for row in pq.read_table(source).to_pylist():
-        yield Trace.model_validate(_back(row, Trace))
+    where = str(source)
+    with wrong_shape_is_input_error("not a Parquet file of traces", where):
+        rows = pq.read_table(source).to_pylist()
+    for row in rows:
+        with wrong_shape_is_input_error("not a row of a trace", where):
+            trace = Trace.model_validate(_back(row, Trace))
+        yield trace
 
 
 def _struct(model: type[BaseModel]) -> Any:

@@ -13,7 +13,7 @@ from fluents.data import crepe, openpi, openpi2, openpi2_outputs, openpi_c
 from fluents.data.datasets import DATASETS, load, to_trace
 from fluents.errors import InputError, UnknownNameError
 from fluents.jsonl import AnyRecord
-from fluents.records import Trace
+from fluents.records import Procedure, Record, Trace
 
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 """A JSON document is read whole; JSONL, which streams, is the shape for more."""
@@ -41,6 +41,12 @@ def read_traces(source: str | Path) -> Iterator[Trace]:
 def read_file(path: str | Path) -> Iterator[AnyRecord]:
     """Records from a file (`-`: standard input): ours, or a published shape, told apart by its first line."""
     name = "standard input" if str(path) == "-" else str(path)
+    if _is_openpi_folder(path):
+        return openpi.traces(openpi.folder_rows(Path(path)), name)
+    if _is_parquet(path):
+        from fluents.data import parquet
+
+        return parquet.read(path)
     lines = jsonl.read_lines(path)
     first = next(lines, None)
     if first is None:
@@ -56,6 +62,17 @@ def read_file(path: str | Path) -> Iterator[AnyRecord]:
     if isinstance(value, dict) and ("id" in value or jsonl.is_ours(value)):
         return _from_lines(every_line, value, name)
     return _from_document(every_line, name)
+
+
+def _is_openpi_folder(path: str | Path) -> bool:
+    return str(path) != "-" and (Path(path) / "id_answers.jsonl").is_file()
+
+
+def _is_parquet(path: str | Path) -> bool:
+    if str(path) == "-":
+        return False
+    with jsonl.open_input(path) as stream:
+        return stream.read(4) == b"PAR1"
 
 
 Lines: TypeAlias = Iterator[tuple[str, bytes]]
@@ -184,20 +201,33 @@ _HELD: dict[str, dict[str, set[str]]] = {
 _HELD["openpi-v1.1"] = {**_HELD["openpi"], "trace": {*_HELD["openpi"]["trace"], "similar"}}
 
 
-def lost(traces: Iterable[Trace], shape: str) -> list[str]:
-    """The fields that these traces have and the shape cannot hold, such as "change.votes"."""
-    if shape not in _HELD:
+def lost(records: Iterable[AnyRecord], shape: str) -> list[str]:
+    """The fields that these records have and the shape cannot hold, such as "change.votes"."""
+    if shape == "fluents":
         return []
-    held = _HELD[shape]
     found: dict[str, None] = {}
+    traces = []
+    for record in records:
+        if not isinstance(record, Trace | Procedure):
+            found |= {f"{jsonl.kind_of(record)}.{name}": None for name in sorted(type(record).model_fields)}
+            found.pop(f"{jsonl.kind_of(record)}.procedure")
+        traces.append(to_trace(record))
+    if shape not in _HELD:
+        return list(found)
+    held = _HELD[shape]
     for trace in traces:
-        parts = [("procedure", trace.procedure), *(("change", change) for change in trace.changes)]
-        for kind, record in parts:
-            given = record.model_fields_set - held[kind]
-            found |= {f"{kind}.{name}": None for name in sorted(given) if _says_something(record, name)}
+        parts: list[tuple[str, Record]] = [
+            ("procedure", trace.procedure),
+            *(("change", change) for change in trace.changes),
+        ]
+        for kind, part in parts:
+            given = part.model_fields_set - held[kind]
+            found |= {f"{kind}.{name}": None for name in sorted(given) if _says_something(part, name)}
         for name in sorted(trace.model_fields_set - held["trace"] - {"procedure", "changes", "provenance"}):
             if _says_something(trace, name):
                 found[f"trace.{name}"] = None
+    if shape == "openpi-c-clustered" and any(c.cluster is None for trace in traces for c in trace.changes):
+        found["changes without a cluster"] = None
     if shape == "openpi2" and any(len({r.rater for r in trace.salience}) > 1 for trace in traces):
         found["salience of all raters but the first"] = None
     # The goal follows from a wikiHow address, so the older shapes lose it only where it does not.

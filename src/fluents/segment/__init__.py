@@ -6,7 +6,7 @@ What counts as a step:
   (wrapped lines, paragraphs, sub-bullets) belongs to it; prose or bullets before the first item do not.
 - A numbered or bold heading with the prose under it; in a section that is named as steps, any heading with prose.
 - Elsewhere every sentence, or every line where the text is verse or has one step a line.
-- Nothing in sections of what is needed or remarked (`text_layout.SECTION_ROLES`), and no introduction.
+- Nothing in sections of what is needed or remarked (`layout.SECTION_ROLES`), and no introduction.
 
 Words are never added. Where parts that had no punctuation are joined, a full stop or a semicolon parts them.
 """
