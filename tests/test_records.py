@@ -38,6 +38,11 @@ def test_a_step_without_text_is_refused(steps: tuple[str, ...]) -> None:
         Procedure(id="tea", steps=steps)
 
 
+def test_a_number_that_no_json_can_hold_is_refused() -> None:
+    with pytest.raises(ValidationError, match="finite"):
+        CHANGE.replace(support=float("inf"))
+
+
 def test_images_are_one_a_step_or_none() -> None:
     with pytest.raises(ValidationError, match="1 images for 2 steps"):
         PROCEDURE.replace(images=("a.jpg",))

@@ -96,7 +96,7 @@ def test_compat_takes_unread_answers_for_1_and_out_of_range_for_0_where_the_scri
 
 
 @pytest.mark.parametrize("mode", ["compat", "strict"])
-@pytest.mark.parametrize("absurd", [float("nan"), float("inf"), 10**400])
+@pytest.mark.parametrize("absurd", [1e308, 10**400])
 def test_absurd_numbers_do_not_spoil_the_others(absurd: float, mode: Mode) -> None:
     assert all(
         np.isfinite(row["r"])
