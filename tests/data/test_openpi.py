@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fluents.data import openpi
+from fluents.data import openpi, openpi_write
 from fluents.data.datasets import load_traces
 from fluents.data.shapes import lost, read_file, write
 from fluents.errors import DataMissingError, InputError
@@ -129,4 +129,4 @@ def test_a_step_missing_from_answers_alone_is_not_covered() -> None:
     rows = [openpi.row("f:1", _line("a||1", answers=[])), openpi.row("f:2", _line("a||3", answers=["x"]))]
     (trace,) = openpi.traces(rows, "test")
     assert trace.covered == (1, 3)
-    assert openpi.answers_of(trace, 3) == ["x"]
+    assert openpi_write.answers_of(trace, 3) == ["x"]

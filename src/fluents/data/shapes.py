@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fluents import jsonl
-from fluents.data import crepe, openpi, openpi2, openpi2_outputs, openpi_c
+from fluents.data import crepe, openpi, openpi2, openpi2_outputs, openpi2_write, openpi_c, openpi_write
 from fluents.data.datasets import DATASETS, load, to_trace
 from fluents.errors import InputError, UnknownNameError
 from fluents.jsonl import AnyRecord
@@ -137,13 +137,13 @@ def _unknown(name: str) -> InputError:
 # Writing
 
 _OPENPI_FILES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
-    "id_question.jsonl": openpi.question_lines,
-    "id_question_metadata.jsonl": openpi.question_metadata_lines,
-    "id_answers.jsonl": openpi.answer_lines,
-    "id_answers_metadata.jsonl": openpi.answer_metadata_lines,
+    "id_question.jsonl": openpi_write.question_lines,
+    "id_question_metadata.jsonl": openpi_write.question_metadata_lines,
+    "id_answers.jsonl": openpi_write.answer_lines,
+    "id_answers_metadata.jsonl": openpi_write.answer_metadata_lines,
 }
 _LINES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
-    "openpi-v1.1": openpi.combined_lines,
+    "openpi-v1.1": openpi_write.combined_lines,
     "openpi-c": openpi_c.lines_of,
     "openpi-c-clustered": openpi_c.clustered_lines_of,
 }
@@ -164,7 +164,7 @@ def write(records: Iterable[AnyRecord], shape: str, path: str | Path) -> int:
         _write_lines(traces, _LINES[shape], path)
     elif shape == "openpi2":
         with jsonl.atomic_output(path) as stream:
-            stream.write(json.dumps(openpi2.document(traces), indent=4).encode() + b"\n")
+            stream.write(json.dumps(openpi2_write.document(traces), indent=4).encode() + b"\n")
     elif shape == "parquet":
         from fluents.data import parquet
 
