@@ -30,7 +30,7 @@ def track(
         str | None, typer.Option("--output", "-o", help="Write JSONL here, a procedure as it ends.")
     ] = None,
     html: Annotated[str | None, typer.Option(help="Write a page here, readable offline.")] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="One pass: about a second a step instead of several.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="One pass: a second or two a step instead of several.")] = False,
     setting: Annotated[
         str, typer.Option(help="default, fast, openpi or openpi-c (the last two are for metrics).")
     ] = "default",
