@@ -1,0 +1,31 @@
+"""Language models that answer questions: behind any OpenAI-compatible address, or played back from a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Question:
+    """All that decides an answer, beside the model: a cache may know it by these."""
+
+    prompt: str
+    system: str = ""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema the answer is to follow, where the endpoint can hold a model to one."""
+    name: str = ""
+    """Of the prompt file and its version, such as "schemata-1"."""
+    max_tokens: int = 1024
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 1
+
+
+class Asker(Protocol):
+    """Whoever answers questions."""
+
+    def ask(self, question: Question, samples: int = 1) -> list[str]:
+        """So many answers to one question."""
+        ...

@@ -1,0 +1,1 @@
+"""What matters: how much each entity counts for the goal and for each step."""
