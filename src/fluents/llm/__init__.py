@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fluents.errors import FluentsError
+
 
 @dataclass(frozen=True)
 class Question:
@@ -23,9 +25,26 @@ class Question:
     seed: int = 1
 
 
+class CutAnswer(str):
+    """An answer that ended because `max_tokens` were written, not because it was done."""
+
+    __slots__ = ()
+
+
 class Asker(Protocol):
     """Whoever answers questions."""
 
     def ask(self, question: Question, samples: int = 1) -> list[str]:
-        """So many answers to one question."""
+        """So many answers to one question, a CutAnswer where one was cut off.
+
+        Raises NoAnswerError for a question that gets none, and any other FluentsError when asking on is in vain.
+        """
         ...
+
+
+class EndpointError(FluentsError):
+    """The address of a model does not work as it is used: asking on is in vain."""
+
+
+class NoAnswerError(FluentsError):
+    """This one question gets no answer; others may."""

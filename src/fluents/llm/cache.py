@@ -1,0 +1,99 @@
+"""Answers kept in one SQLite file, so that no question is paid for twice and an interrupted run goes on.
+
+What is kept: the hash of the question, the answer, its tokens, the time. Neither the question nor any key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from fluents.download import cache_root
+from fluents.errors import FluentsError
+from fluents.llm import Question
+from fluents.llm.wire import Reply
+
+FORMAT = 1
+_TABLE = """create table if not exists answers (
+    key text primary key, text text not null, cut integer not null,
+    tokens_in integer not null, tokens_out integer not null, at real not null
+) without rowid"""
+
+
+class CacheError(FluentsError):
+    """The file of kept answers cannot be used."""
+
+
+def default_path() -> Path:
+    """Where answers are kept unless the user names another file."""
+    return cache_root() / "answers.sqlite"
+
+
+def question_key(base_url: str, model: str, api: str, structured: str, question: Question) -> str:
+    """The hash a question to an endpoint is known by. JSON keeps the parts apart, whatever stands in them."""
+    parts = {"base_url": base_url, "model": model, "api": api, "structured": structured, "question": asdict(question)}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+class Cache:
+    """Kept answers. May be used by many threads, and by several processes at once."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or default_path()
+        self._lock = threading.Lock()
+        with self._told():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # answers are for their user alone
+            self._connection = sqlite3.connect(self.path, timeout=60, check_same_thread=False, isolation_level=None)
+        with self._told():
+            self._open()
+
+    def _open(self) -> None:
+        self._connection.execute("pragma journal_mode = wal")
+        self._connection.execute("pragma synchronous = normal")
+        [version] = self._connection.execute("pragma user_version").fetchone()
+        if version not in (0, FORMAT):
+            raise CacheError(f"kept answers of format {version}, but this fluents has {FORMAT}", where=self.path)
+        self._connection.execute(_TABLE)
+        self._connection.execute(f"pragma user_version = {FORMAT}")
+
+    def get(self, key: str) -> Reply | None:
+        """The answer kept under this key."""
+        with self._lock, self._told():
+            found = self._connection.execute(
+                "select text, cut, tokens_in, tokens_out from answers where key = ?", (key,)
+            ).fetchone()
+        if found is None:
+            return None
+        text, cut, tokens_in, tokens_out = found
+        return Reply(text, bool(cut), tokens_in, tokens_out)
+
+    def put(self, key: str, reply: Reply) -> None:
+        """Keep an answer; it is on disk when this returns. One that another process kept meanwhile stays."""
+        row = (key, reply.text, reply.cut, reply.tokens_in, reply.tokens_out, time.time())
+        with self._lock, self._told():
+            self._connection.execute("insert or ignore into answers values (?, ?, ?, ?, ?, ?)", row)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+            raise CacheError(
+                f"the file of kept answers cannot be used: {error}",
+                where=self.path,
+                fix="delete it: it is made anew" if damaged else "see that it can be written, or use --no-cache",
+            ) from None

@@ -1,0 +1,223 @@
+"""Any OpenAI-compatible endpoint, through the official client: OpenAI, vLLM, Ollama, llama.cpp, LM Studio."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, NoReturn
+
+import openai
+from pydantic import SecretStr
+from typing_extensions import Self
+
+from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
+from fluents.llm.access import checked_url, is_loopback
+from fluents.llm.cache import Cache, question_key
+from fluents.llm.patience import LONGEST_ASKED_WAIT, Patience, retry_after
+from fluents.llm.usage import Meter, Usage
+from fluents.llm.wire import Api, BrokenReply, Reply, Structured, body, read_reply, refused_parameter
+
+RETRIED = {408, 409, 425, 429}
+"""Statuses below 500 that mean "later"."""
+
+DOWN_AFTER = 3
+"""Questions in a row without any answer: then the endpoint is down, and not the question at fault."""
+
+NO_KEY = "no-key"
+"""What the client, which insists on a key, sends where none is needed."""
+
+_OF_THIS_QUESTION = re.compile(
+    r"context.?(length|size|window)|too long|content.?(filter|policy)|invalid_prompt|string_above_max_length", re.I
+)
+"""Signs that an endpoint refuses one question for what it says or for its length, and would take others."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How an endpoint is asked, beside the question itself."""
+
+    api: Api = "chat"
+    structured: Structured = "auto"
+    """auto: by schema, else as JSON, else freely, as far as the endpoint goes along."""
+    timeout: float = 120.0
+    """Seconds without a byte of the answer."""
+    patience: Patience = field(default_factory=Patience)
+
+
+class _Later(Exception):
+    """This request failed; the same one may succeed."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        self.reason, self.wait = reason, wait
+        super().__init__(reason)
+
+
+class Endpoint:
+    """A model behind an address. May be used by many threads.
+
+    The key is sent to the endpoint and nowhere else: where the endpoint repeats it, it is taken out.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        key: str | None = None,
+        *,
+        manner: Manner | None = None,
+        cache: Cache | None = None,
+    ) -> None:
+        self.base_url, self.model, self.manner = checked_url(base_url), model, manner or Manner()
+        self._key = SecretStr(key or "")
+        self._cache = cache
+        self._meter = Meter()
+        self._without: dict[str, frozenset[str]] = {}
+        self._failed_in_a_row, self._has_answered = 0, False
+        # A proxy has no business between this machine and itself; and what is asked goes where the user said.
+        http = openai.DefaultHttpxClient(trust_env=not is_loopback(self.base_url), follow_redirects=False)
+        self._client = openai.OpenAI(
+            base_url=self.base_url, api_key=key or NO_KEY, timeout=self.manner.timeout, max_retries=0, http_client=http
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        return self._meter.usage
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Parameters the endpoint refused, so that answers came without them."""
+        return tuple(sorted(set().union(*self._without.values())))
+
+    def ask(self, question: Question, samples: int = 1) -> list[str]:
+        """So many answers; each has a seed of its own, from the question's upwards, and its own place in the cache."""
+        return [self._answer(replace(question, seed=question.seed + number)) for number in range(samples)]
+
+    def _answer(self, question: Question) -> str:
+        key = question_key(self.base_url, self.model, self.manner.api, self.manner.structured, question)
+        reply = self._cache.get(key) if self._cache else None
+        if reply is not None:
+            self._meter.add(cached=1)
+        else:
+            reply = self._reply(question)
+            self._meter.add(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
+            if self._cache:
+                self._cache.put(key, reply)
+        return CutAnswer(reply.text) if reply.cut else reply.text
+
+    def _reply(self, question: Question) -> Reply:
+        patience = self.manner.patience
+        for attempt in range(patience.retries + 1):
+            try:
+                reply = self._request(question)
+            except _Later as trouble:
+                if attempt == patience.retries:
+                    self._give_up(trouble, attempt + 1)
+                self._meter.add(retried=1)
+                patience.wait(attempt, trouble.wait)
+            else:
+                self._failed_in_a_row, self._has_answered = 0, True
+                return replace(reply, text=self._without_key(reply.text))
+        raise AssertionError("the last attempt returns or gives up")
+
+    def _give_up(self, trouble: _Later, tries: int) -> NoReturn:
+        self._failed_in_a_row += 1
+        what = f"no answer after {tries} tries: {trouble.reason}"
+        if self._has_answered and self._failed_in_a_row < DOWN_AFTER:
+            self._meter.add(failed=1)
+            raise NoAnswerError(what, where=self.base_url)
+        raise EndpointError(
+            what, where=self.base_url, fix="see that the endpoint is up, and run this again: answers so far are kept"
+        )
+
+    def _request(self, question: Question) -> Reply:
+        """One request, or a few where the endpoint refuses parameters of it."""
+        while True:
+            without = self._without.get(question.name, frozenset())
+            sent = body(question, self.model, self.manner.api, self.manner.structured, without)
+            try:
+                return self._send(sent)
+            except openai.APIStatusError as error:
+                refused = self._judge(error, sent)
+            self._without[question.name] = without | {refused}
+
+    def _send(self, sent: dict[str, Any]) -> Reply:
+        chat = self.manner.api == "chat"
+        resource: Any = self._client.chat.completions if chat else self._client.completions
+        self._meter.add(requests=1)
+        try:
+            raw = resource.with_raw_response.create(**sent)
+            return read_reply(raw.http_response.content, self.manner.api)
+        except openai.APITimeoutError:
+            raise _Later(f"no answer within {self.manner.timeout:g} s") from None
+        except openai.APIConnectionError as error:
+            reason = _one_line(self._without_key(f"{error.__cause__ or error}"))
+            if type(error.__cause__).__name__ == "ConnectError" and not self._has_answered:
+                raise EndpointError(
+                    f"cannot connect: {reason}", where=self.base_url, fix="check the address; is the server running?"
+                ) from None
+            raise _Later(f"the connection failed: {reason}") from None
+        except BrokenReply as error:
+            raise _Later(str(error)) from None
+
+    def _judge(self, error: openai.APIStatusError, sent: dict[str, Any]) -> str:
+        """The refused parameter to go without; otherwise raises what the status means."""
+        said, status = _one_line(self._without_key(_said(error))), error.status_code
+        wait = retry_after(error.response.headers)
+        if (status in RETRIED or status >= 500) and error.code != "insufficient_quota":
+            if wait is not None and wait > LONGEST_ASKED_WAIT:
+                raise EndpointError(
+                    f"the endpoint asks to wait {wait:.0f} s ({status}: {said})",
+                    where=self.base_url,
+                    fix="run this again then: answers so far are kept",
+                ) from None
+            raise _Later(f"status {status}: {said}", wait) from None
+        if status == 413 or (status in (400, 422) and _OF_THIS_QUESTION.search(f"{error.code} {said}")):
+            self._meter.add(failed=1)
+            raise NoAnswerError(f"the endpoint refused this question: {said}", where=self.base_url) from None
+        refused = refused_parameter(sent, said, error.param) if status in (400, 422) else None
+        if refused is None:
+            raise EndpointError(
+                f"the endpoint answered {status}: {said}", where=self.base_url, fix=self._fix(status)
+            ) from None
+        return refused
+
+    def _fix(self, status: int) -> str:
+        if status in (401, 403):
+            return "check the key" if self._key.get_secret_value() else "this endpoint wants a key: see --key-file"
+        if status == 404:
+            return f"check the address (does it end in /v1?) and the model's name, {self.model}"
+        return "check the address, the model's name and the parameters"
+
+    def _without_key(self, text: str) -> str:
+        """A text of the endpoint's, as what can be written everywhere."""
+        key = self._key.get_secret_value()
+        if key:
+            text = text.replace(key, "[key]")
+        return text.encode(errors="replace").decode()  # half a surrogate pair is no character
+
+    def close(self) -> None:
+        """Close connections and cache."""
+        self._client.close()
+        if self._cache:
+            self._cache.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _said(error: openai.APIStatusError) -> str:
+    """What the server says went wrong."""
+    message = error.body.get("message") if isinstance(error.body, dict) else None
+    return message if isinstance(message, str) else error.response.text
+
+
+def _one_line(text: str) -> str:
+    """The beginning of a text without its control characters: terminals obey those."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text[:5000]).split())[:300]
