@@ -17,8 +17,13 @@ def mentioned(procedure: Procedure, step: int, entity: str) -> bool:
 
     Case, articles and the ends of regular plurals do not count; words are whole ("pan" is not in "company").
     """
+    return any(named_in(text, entity) for text in procedure.steps[: max(0, step)])
+
+
+def named_in(text: str, entity: str) -> bool:
+    """Whether the entity's words stand in a row in a text, by the same rule."""
     wanted = name_words(entity)
-    return bool(wanted) and any(_contains(name_words(text), wanted) for text in procedure.steps[: max(0, step)])
+    return bool(wanted) and _contains(name_words(text), wanted)
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,149 @@
+"""How the offline salience is learnt, and how well it agrees with people.
+
+    python benchmarks/salience.py            # the tables of docs/salience.md
+    python benchmarks/salience.py --write    # writes the shipped weights as well
+
+It learns from what models said of OpenPI2.0's procedures, never from people's ratings. Two tests against annotator A1:
+
+- cross-validated: each frozen fold of the 20 procedures people rated is tested with weights learnt from all other
+  procedures. Whose ratings to learn from and the penalty are chosen in the other folds alone, by the raw correlation.
+- held out: learnt from the procedures 21 to 55, tested on 1 to 20, with what was chosen most often. These are shipped.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from fluents.data.datasets import load_traces
+from fluents.data.folds import SALIENCE_FOLDS, held_out
+from fluents.errors import DataMissingError
+from fluents.metrics.base import Score
+from fluents.metrics.bootstrap import intervals
+from fluents.metrics.embedders import StaticEmbedder
+from fluents.metrics.salience import salience
+from fluents.records import Salience, Trace
+from fluents.salience.features import Scope
+from fluents.salience.lessons import Lesson, lesson, taught
+from fluents.salience.linear import Linear
+from fluents.salience.offline import BOTH, RATER, WEIGHTS, ratings
+from fluents.salience.scene import Scene
+
+MODELS = ("gpt-4", "gpt-3.5-turbo", "llama2-13", "llama2-70")
+ROWS = {"global": ("global smoothed", "global raw"), "local": ("local smoothed", "local raw")}
+
+
+class Recipe(NamedTuple):
+    raters: tuple[str, ...]
+    penalty: float
+
+
+RECIPES = [Recipe(raters, penalty) for raters in (MODELS[:1], MODELS) for penalty in (30, 100, 300, 1000, 3000)]
+
+
+class Study:
+    """All procedures, measured once."""
+
+    def __init__(self, traces: Iterable[Trace]) -> None:
+        embedder = StaticEmbedder()
+        self.scenes = {trace.id: Scene(trace, embedder) for trace in traces}
+        self.people = [id_ for fold in SALIENCE_FOLDS for id_ in fold]
+        self.others = [id_ for id_ in self.scenes if id_ not in self.people]
+        self._lessons: dict[tuple[Scope, tuple[str, ...]], dict[str, Lesson]] = {
+            (scope, raters): {id_: lesson(scene, scope, raters) for id_, scene in self.scenes.items()}
+            for scope in BOTH
+            for raters in (MODELS[:1], MODELS)
+        }
+
+    def learnt(self, scope: Scope, recipe: Recipe, procedures: Iterable[str], without: str = "") -> Linear:
+        lessons = self._lessons[scope, recipe.raters]
+        return taught([_less(lessons[id_], without) for id_ in procedures], recipe.penalty)
+
+    def rated(self, scope: Scope, weights: Linear, procedures: Iterable[str]) -> list[Trace]:
+        scenes = [self.scenes[id_] for id_ in procedures]
+        return [scene.trace.replace(salience=tuple(ratings(scene, scope, weights))) for scene in scenes]
+
+    def score(self, rated: Sequence[Trace]) -> Score:
+        return salience([self.scenes[trace.id].trace for trace in rated], rated, rater=RATER)
+
+    def chosen(self, scope: Scope, fold: Sequence[str]) -> Recipe:
+        """The recipe that agrees best with A1 on the other folds, each rated by what the rest taught."""
+
+        def agreement(recipe: Recipe) -> float:
+            rated: list[Trace] = []
+            for inner in SALIENCE_FOLDS:
+                if inner != fold:
+                    weights = self.learnt(scope, recipe, [i for i in self.scenes if i not in (*fold, *inner)])
+                    rated += self.rated(scope, weights, inner)
+            return self.score(rated)[f"{scope} raw"]["r"]
+
+        return max(RECIPES, key=agreement)
+
+    def cross_validated(self, scope: Scope) -> tuple[list[Trace], list[Recipe]]:
+        rated, recipes = [], []
+        for _, fold in held_out(SALIENCE_FOLDS):
+            recipes.append(self.chosen(scope, fold))
+            weights = self.learnt(scope, recipes[-1], [id_ for id_ in self.scenes if id_ not in fold])
+            rated += self.rated(scope, weights, fold)
+        return rated, recipes
+
+
+def _less(one: Lesson, group: str) -> Lesson:
+    """A lesson without the features of a group, there and here."""
+    left = {name: column for name, column in one.columns.items() if name.split(":")[0].removesuffix(" here") != group}
+    return Lesson(left, one.labels)
+
+
+def main() -> None:
+    try:
+        study = Study(load_traces("openpi2:dev"))
+    except DataMissingError as error:
+        sys.exit(f"needs OpenPI2.0: {error}")
+    for scope in BOTH:
+        print(f"\n{scope}: {' / '.join(ROWS[scope])}")
+        rated, recipes = study.cross_validated(scope)
+        for recipe, times in Counter(recipes).most_common():
+            print(f"  chosen in {times} fold(s): {', '.join(recipe.raters)}; penalty {recipe.penalty}")
+        _show("cross-validated", study.score(rated), scope)
+        recipe = Counter(recipes).most_common(1)[0][0]
+        for group in ("", "changes", "text", "vectors", "kind"):
+            weights = study.learnt(scope, recipe, study.others, group)
+            name = f"held out, without {group}" if group else "held out"
+            _show(name, study.score(study.rated(scope, weights, study.people)), scope)
+            if not group and "--write" in sys.argv:
+                (WEIGHTS / f"{RATER}-{scope}.tsv").write_text(weights.table(), encoding="utf-8")
+        _show("all the same", study.score(_rated_by(study, lambda *_: 3)), scope)
+        _show("votes", study.score(_rated_by(study, _votes)), scope)
+        for rater in ("A2", *MODELS):
+            gold = [study.scenes[id_].trace for id_ in study.people]
+            _show(rater, salience(gold, gold, rater=rater), scope)
+
+
+def _rated_by(study: Study, value: Callable[[Trace, Salience], float]) -> list[Trace]:
+    """The procedures people rated, with other numbers in the places of A1's."""
+    found = []
+    for trace in (study.scenes[id_].trace for id_ in study.people):
+        places = [one for one in trace.salience if one.rater == "A1"]
+        anew = tuple(Salience(entity=p.entity, rater=RATER, step=p.step, value=value(trace, p)) for p in places)
+        found.append(trace.replace(salience=anew))
+    return found
+
+
+def _votes(trace: Trace, place: Salience) -> float:
+    entity = next(one for one in trace.entities if one.name == place.entity)
+    return (entity.votes or 0) if place.step is None else entity.step_votes[place.step - 1]
+
+
+def _show(name: str, score: Score, scope: Scope) -> None:
+    between = intervals(score)
+    shown = []
+    for row in ROWS[scope]:
+        low, high = between[row]["r"]
+        shown.append(f"{score[row]['r']:.3f} [{low:.3f}, {high:.3f}]")
+    print(f"  {name:28} {'   '.join(shown)}")
+
+
+if __name__ == "__main__":
+    main()
