@@ -23,6 +23,7 @@ class Tracker(Protocol):
 
 TRACKERS = {
     "local": "fluents.trackers.local:LocalTracker",
+    "llm": "fluents.trackers.llm.tracker:LlmTracker",
 }
 """Name → "module:class"."""
 

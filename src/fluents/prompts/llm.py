@@ -1,0 +1,193 @@
+"""What a language model is asked about a procedure: OpenPI2.0's formulations, each a versioned prompt in `texts/`.
+
+Whatever comes from outside, a step or a name that a model gave, stands between quotation marks and on one line: it can
+forge neither another step's line nor the end of its own. What a question is about stands last, so that the beginning is
+the same for many questions and an endpoint can keep it in its cache.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fluents.prompts.files import render
+from fluents.prompts.local import one_line
+from fluents.records import Procedure, StateChange
+from fluents.templates import NO_CHANGE_SENTENCE
+
+SYSTEM = "system-1"
+SCHEMATA, STATES, CHANGES_OF, COMPLETE, WHOLE, VERIFY = (
+    "schemata-1",
+    "states-1",
+    "changes-of-1",
+    "complete-1",
+    "whole-1",
+    "verify-1",
+)
+
+MAX_NAME_BYTES = 400
+MAX_STEP_BYTES = 4_000
+MAX_PAST_BYTES = 16_000
+MAX_WHOLE_BYTES = 48_000
+MAX_KNOWN = 60
+"""What of a long procedure is shown: the newest past steps and states, the beginning of a long step."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question with its right answer, shown before the real one."""
+
+    scene: str
+    answer: str
+    entity: str = ""
+    attribute: str = ""
+
+
+def quoted(text: str, most: int = MAX_STEP_BYTES) -> str:
+    """A text between quotation marks on one line, its own marks escaped, cut to so many bytes."""
+    line = one_line(text).encode(errors="replace")[:most].decode(errors="ignore").rstrip()
+    return json.dumps(line, ensure_ascii=False)
+
+
+def system() -> str:
+    """What every question begins with."""
+    return render(SYSTEM)
+
+
+def scene(procedure: Procedure, step: int, *, past: bool = True, known: Iterable[StateChange] = ()) -> str:
+    """Goal, past steps, what is known by now, and the step in question."""
+    return render(
+        "scene-1",
+        goal=quoted(procedure.goal, MAX_NAME_BYTES),
+        past=_newest(procedure.steps[: step - 1]) if past else [],
+        known=[tuple(map(_name, (c.entity, c.attribute, c.after))) for c in tuple(known)[-MAX_KNOWN:]],
+        number=step,
+        text=quoted(procedure.steps[step - 1]),
+    )
+
+
+def whole_scene(procedure: Procedure) -> str:
+    """Goal and all steps; of very many very long ones the beginnings."""
+    each = min(MAX_STEP_BYTES, max(80, MAX_WHOLE_BYTES // max(1, len(procedure.steps))))
+    steps = [(number, quoted(text, each)) for number, text in enumerate(procedure.steps, start=1)]
+    return render("procedure-1", goal=quoted(procedure.goal, MAX_NAME_BYTES), steps=steps)
+
+
+def schemata(scene: str, examples: Sequence[Example] = ()) -> str:
+    return render(SCHEMATA, scene=scene, examples=examples)
+
+
+def states(scene: str, entity: str, attribute: str, examples: Sequence[Example] = ()) -> str:
+    return render(STATES, scene=scene, entity=_name(entity), attribute=_name(attribute), examples=examples)
+
+
+def changes_of(scene: str, entity: str, examples: Sequence[Example] = ()) -> str:
+    return render(CHANGES_OF, scene=scene, entity=_name(entity), examples=examples)
+
+
+def complete(scene: str, examples: Sequence[Example] = ()) -> str:
+    return render(COMPLETE, scene=scene, examples=examples)
+
+
+def whole(procedure: Procedure, examples: Sequence[Example] = ()) -> str:
+    return render(WHOLE, scene=whole_scene(procedure), count=len(procedure.steps), examples=examples)
+
+
+def verify(scene: str, entity: str, attribute: str) -> str:
+    return render(VERIFY, scene=scene, entity=_name(entity), attribute=_name(attribute))
+
+
+def _name(text: str) -> str:
+    return quoted(text, MAX_NAME_BYTES)
+
+
+def _newest(past: Sequence[str]) -> list[tuple[int, str]]:
+    """The past steps with their numbers, the oldest left out where all are too long."""
+    kept: list[tuple[int, str]] = []
+    room = MAX_PAST_BYTES
+    for number in range(len(past), 0, -1):
+        text = quoted(past[number - 1])
+        room -= len(text.encode())
+        if room < 0:
+            break
+        kept.append((number, text))
+    return kept[::-1]
+
+
+# The right answers of examples, in the form each prompt asks for
+
+
+def schemata_answer(changes: Iterable[StateChange]) -> str:
+    found: dict[str, list[str]] = {}
+    for change in changes:
+        attributes = found.setdefault(change.entity, [])
+        if change.attribute not in attributes:
+            attributes.append(change.attribute)
+    return _json({"entities": [{"entity": entity, "attributes": found[entity]} for entity in found]})
+
+
+def states_answer(change: StateChange) -> str:
+    return _json({"before": change.before, "after": change.after})
+
+
+def changes_of_answer(changes: Iterable[StateChange], entity: str) -> str:
+    mine = [change for change in changes if change.entity == entity]
+    return _json({"changes": [{"attribute": c.attribute, "before": c.before, "after": c.after} for c in mine]})
+
+
+def complete_answer(changes: Iterable[StateChange]) -> str:
+    return "\n".join(one_line(change.templated) for change in changes) or NO_CHANGE_SENTENCE
+
+
+def whole_answer(procedure: Procedure, changes: Sequence[StateChange]) -> str:
+    steps = [
+        {
+            "step": number,
+            "changes": [
+                {"entity": c.entity, "attribute": c.attribute, "before": c.before, "after": c.after}
+                for c in changes
+                if c.step == number
+            ],
+        }
+        for number in range(1, len(procedure.steps) + 1)
+    ]
+    return _json({"steps": steps})
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# JSON schemata of the answers: closed objects with every key required, as the strictest endpoints want them
+
+_TEXT = {"type": "string"}
+
+
+def _object(**properties: object) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(item: object) -> dict[str, object]:
+    return {"type": "array", "items": item}
+
+
+SCHEMAS = {
+    SCHEMATA: _object(entities=_list(_object(entity=_TEXT, attributes=_list(_TEXT)))),
+    STATES: _object(before=_TEXT, after=_TEXT),
+    CHANGES_OF: _object(changes=_list(_object(attribute=_TEXT, before=_TEXT, after=_TEXT))),
+    WHOLE: _object(
+        steps=_list(
+            _object(
+                step={"type": "integer"},
+                changes=_list(_object(entity=_TEXT, attribute=_TEXT, before=_TEXT, after=_TEXT)),
+            )
+        )
+    ),
+    VERIFY: _object(changes={"type": "boolean"}),
+}

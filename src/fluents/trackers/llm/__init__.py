@@ -1,0 +1,1 @@
+"""Tracking with any language model that answers questions: OpenPI2.0's pipeline, and its whole-procedure form."""

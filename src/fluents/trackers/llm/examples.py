@@ -1,0 +1,66 @@
+"""Few-shot examples: drawn from a dataset or a file of traces, never from the procedure that is tracked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from fluents.errors import InputError
+from fluents.prompts import llm as prompts
+from fluents.prompts.llm import Example
+from fluents.prompts.local import one_line
+from fluents.records import Procedure, StateChange, Trace
+
+
+class Shots:
+    """Procedures to draw examples from, in an order that the seed decides, with a change chosen in each."""
+
+    def __init__(self, traces: Iterable[Trace], count: int, seed: int, source: str = "") -> None:
+        self.source = source
+        self._count = count
+        draw = random.Random(seed)
+        usable = [(trace, whole) for trace in traces if (whole := _whole_changes(trace))]
+        draw.shuffle(usable)
+        self._drawn = [(trace, whole, draw.choice(whole)) for trace, whole in usable]
+
+    def examples(self, procedure: Procedure, prompt: str, *, past: bool) -> list[Example]:
+        """So many examples as were asked for, in the form of one prompt, from other procedures than this."""
+        others = [drawn for drawn in self._drawn if not _same(drawn[0].procedure, procedure)][: self._count]
+        if len(others) < self._count:
+            raise InputError(
+                f"{self._count} examples wanted, but only {len(others)} other procedures have changes to show",
+                where=self.source or None,
+                fix="ask for fewer --shots, or name a larger file or dataset with --examples",
+            )
+        return [_example(prompt, trace.procedure, changes, chosen, past) for trace, changes, chosen in others]
+
+
+def _whole_changes(trace: Trace) -> list[StateChange]:
+    """The changes that can be shown: with both their states."""
+    return [change for change in trace.changes if change.before.strip() and change.after.strip()]
+
+
+def _same(one: Procedure, other: Procedure) -> bool:
+    """One text has several ids in the datasets that were made from one another: goal or steps give it away."""
+    if one.id == other.id or _plain(one.steps) == _plain(other.steps):
+        return True
+    return bool(one.goal.strip()) and _plain([one.goal]) == _plain([other.goal])
+
+
+def _plain(texts: Iterable[str]) -> list[str]:
+    return [one_line(text).casefold() for text in texts]
+
+
+def _example(prompt: str, procedure: Procedure, changes: list[StateChange], chosen: StateChange, past: bool) -> Example:
+    if prompt == prompts.WHOLE:
+        return Example(prompts.whole_scene(procedure), prompts.whole_answer(procedure, changes))
+    scene = prompts.scene(procedure, chosen.step, past=past)
+    here = [change for change in changes if change.step == chosen.step]
+    entity, attribute = prompts.quoted(chosen.entity), prompts.quoted(chosen.attribute)
+    if prompt == prompts.SCHEMATA:
+        return Example(scene, prompts.schemata_answer(here))
+    if prompt == prompts.COMPLETE:
+        return Example(scene, prompts.complete_answer(here))
+    if prompt == prompts.CHANGES_OF:
+        return Example(scene, prompts.changes_of_answer(here, chosen.entity), entity)
+    return Example(scene, prompts.states_answer(chosen), entity, attribute)

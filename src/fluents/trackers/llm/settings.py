@@ -1,0 +1,63 @@
+"""How the llm tracker works: which formulation, and which of the papers' ideas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fluents.decoding.consensus import Consensus
+from fluents.errors import InputError, UnknownNameError
+
+FORMS = ("schemata", "states", "complete", "whole")
+
+DRAWN_TEMPERATURE = 0.7
+"""Where several answers are drawn; a single one is the likeliest."""
+
+
+@dataclass(frozen=True)
+class Llm:
+    """The default, "states", is OpenPI2.0's pipeline: which attributes of which entities change in each step, then the
+    states of each. It gives whole changes, its questions are small enough for small models, and a bad answer costs a
+    step or a pair, not the procedure, as it does with "whole"."""
+
+    form: str = "states"
+    """schemata: entities and attributes alone. states: these, then their states. complete: sentences, a question a
+    step. whole: a question a procedure."""
+    samples: int = 1
+    """Answers drawn to each question and agreed on."""
+    temperature: float | None = None
+    verify: bool = False
+    """Whether each predicted pair is asked about again, and dropped if the model no longer says that it changes."""
+    econd: bool = False
+    """Whether the second question is about an entity (OpenPI-C) instead of an entity's attribute."""
+    memory: bool = False
+    """Whether a question tells the states that earlier steps left, and names and states carry over (OpenPI-C). Steps
+    then follow one another."""
+    past: bool = True
+    """Whether a question tells the earlier steps. Without them, no step's text can reach another step's answer."""
+    shots: int = 0
+    """Examples shown with each question."""
+    most: int | None = None
+    """At most so many changes a step."""
+    max_tokens: int = 1024
+    """Of one answer; an answer for a whole procedure may have more."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UnknownNameError(f"no form {self.form!r}", fix=f"one of: {', '.join(FORMS)}")
+        if self.econd and self.form != "states":
+            raise InputError("econd asks for states entity by entity", fix="leave it out, or use the form states")
+        if self.memory and self.form not in ("states", "complete"):
+            raise InputError(f"the form {self.form} has no states to remember", fix="use the form states or complete")
+
+    @property
+    def drawn_at(self) -> float:
+        """The temperature."""
+        if self.temperature is not None:
+            return self.temperature
+        return 0.0 if self.samples == 1 else DRAWN_TEMPERATURE
+
+    def consensus(self, *, whole: bool) -> Consensus:
+        """How samples are agreed on, as for readers of the local tracker. Pairs without states are all alike in these,
+        so that they must not count as one."""
+        return Consensus(exact=4, most=self.most or Consensus.most, distinct=whole)

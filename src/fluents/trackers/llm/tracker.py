@@ -1,0 +1,98 @@
+"""The llm tracker: a procedure in, questions out, and a trace of what their answers say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from fluents.errors import InputError
+from fluents.llm import Asker
+from fluents.mentions import mentioned
+from fluents.records import Procedure, Provenance, StateChange, Trace
+from fluents.trackers import OnStep
+from fluents.trackers.llm.examples import Shots
+from fluents.trackers.llm.interview import Interview
+from fluents.trackers.llm.settings import Llm
+from fluents.trackers.llm.stages import Stages
+from fluents.version import __version__
+
+
+class GivenPairs:
+    """Traces whose entities and attributes are asked about, instead of those a model would find."""
+
+    def __init__(self, traces: Iterable[Trace], source: str = "") -> None:
+        self.source = source
+        self._traces = {trace.id: trace for trace in traces}
+
+    def of(self, procedure: Procedure) -> Trace:
+        trace = self._traces.get(procedure.id)
+        if trace is None:
+            raise InputError(f"no pairs are given for the procedure {procedure.id!r}", where=self.source or None)
+        if len(trace.procedure.steps) != len(procedure.steps):
+            what = f"{len(trace.procedure.steps)} steps instead of {len(procedure.steps)}"
+            raise InputError(f"the pairs of the procedure {procedure.id!r} are for {what}", where=self.source or None)
+        return trace
+
+
+class LlmTracker:
+    """Tracks with whatever answers questions: an endpoint, a recorded run, a script."""
+
+    def __init__(
+        self,
+        settings: Llm = Llm(),  # noqa: B008 - frozen
+        asker: Asker | None = None,
+        *,
+        model: str | None = None,
+        workers: int = 8,
+        shots: Shots | None = None,
+        pairs: GivenPairs | None = None,
+    ) -> None:
+        if pairs and settings.form != "states":
+            raise InputError("given pairs are asked for their states", fix="use the form states")
+        if pairs and settings.verify:
+            raise InputError("given pairs are taken as they are, not verified", fix="leave out one of the two")
+        if settings.shots and shots is None:
+            raise InputError("examples wanted, but nothing to draw them from", fix="--examples DATASET or FILE")
+        self.settings = settings
+        self.workers = workers
+        self._asker, self._model, self._shots, self._pairs = asker, model, shots, pairs
+
+    def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
+        """The changes of every step; steps of which no answer could be read are left out of `covered`."""
+        if self._asker is None:
+            raise InputError("there is no model to ask", fix="--model NAME --base-url URL")
+        interview = Interview(self._asker, self.settings, self.workers, on_step)
+        given = self._pairs.of(procedure) if self._pairs else None
+        stages = Stages(procedure, self.settings, interview, self._shots, given)
+        asked = given.covered_steps if given else tuple(range(1, len(procedure.steps) + 1))
+        for group in [(step,) for step in asked] if self.settings.memory else [asked]:
+            stages.run(group)
+        return Trace(
+            procedure=procedure,
+            changes=tuple(_mentioning(procedure, stages.changes)),
+            covered=None if len(stages.answered) == len(procedure.steps) else tuple(sorted(stages.answered)),
+            rejects=tuple(interview.rejects),
+            provenance=self._provenance(interview, stages),
+        )
+
+    def _provenance(self, interview: Interview, stages: Stages) -> Provenance:
+        settings = asdict(self.settings) | {"temperature": self.settings.drawn_at}
+        del settings["seed"]
+        if self.settings.verify:
+            settings["removed"] = stages.removed
+        for name, source in (("examples", self._shots), ("pairs", self._pairs)):
+            if source and source.source:
+                settings[name] = source.source
+        return Provenance(
+            tracker="llm",
+            model=self._model,
+            prompt=" + ".join(interview.used) or None,
+            decoding=settings,
+            seed=self.settings.seed,
+            version=__version__,
+        )
+
+
+def _mentioning(procedure: Procedure, changes: Iterable[StateChange]) -> Iterable[StateChange]:
+    for change in changes:
+        yield change.replace(mentioned=mentioned(procedure, change.step, change.entity))
