@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fluents.errors import FluentsError
+from fluents.llm.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,20 @@ class Asker(Protocol):
 
         Raises NoAnswerError for a question that gets none, and any other FluentsError when asking on is in vain.
         """
+        ...
+
+
+class Model(Asker, Protocol):
+    """A model that counts what it is asked."""
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        ...
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Parameters that were refused, so that answers came without them."""
         ...
 
 

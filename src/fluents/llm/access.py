@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from fluents.errors import InputError
+from fluents.jsonl import open_input
 from fluents.llm import EndpointError
+
+OPENAI = "https://api.openai.com/v1"
+KEY_VARIABLE = "OPENAI_API_KEY"
+MAX_KEY = 10_000
 
 
 def checked_url(address: str) -> str:
@@ -30,3 +38,34 @@ def is_loopback(address: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def find_key(base_url: str, *, file: Path | None = None, variable: str | None = None) -> str | None:
+    """The key for an endpoint: from the file or the environment variable named, else from OPENAI_API_KEY.
+
+    That one is sent by https alone: to this machine, or in the clear, goes only a key that was named for it.
+    """
+    if file is not None and variable is not None:
+        raise InputError("a key from a file and from a variable", fix="give --key-file or --key-variable, not both")
+    if file is not None:
+        with open_input(file) as stream:
+            return _checked_key(stream.read(MAX_KEY + 1).decode("utf-8", "replace"), str(file))
+    if variable is not None:
+        key = os.environ.get(variable)
+        if not key:
+            raise InputError(f"the environment variable {variable} holds no key", fix=f"export {variable}=…")
+        return _checked_key(key, f"${variable}")
+    if not base_url.startswith("https:"):
+        return None
+    key = os.environ.get(KEY_VARIABLE)
+    if not key and base_url == OPENAI:
+        raise InputError(f"no key for {base_url}", fix=f"export {KEY_VARIABLE}=…, or --key-file; or another --base-url")
+    return _checked_key(key, f"${KEY_VARIABLE}") if key else None
+
+
+def _checked_key(key: str, where: str) -> str:
+    """A key as it can stand in a header. Errors never show it."""
+    key = key.strip()
+    if not key or len(key) > MAX_KEY or not all("!" <= character <= "~" for character in key):
+        raise InputError("this is no key: one line of letters, digits and signs is expected", where=where)
+    return key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -14,9 +14,9 @@ from typing_extensions import Self
 from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
 from fluents.llm.access import checked_url, is_loopback
 from fluents.llm.cache import Cache, question_key
-from fluents.llm.patience import LONGEST_ASKED_WAIT, Patience, retry_after
+from fluents.llm.patience import LONGEST_ASKED_WAIT, retry_after
 from fluents.llm.usage import Meter, Usage
-from fluents.llm.wire import Api, BrokenReply, Reply, Structured, body, read_reply, refused_parameter
+from fluents.llm.wire import BrokenReply, Manner, Reply, body, read_reply, refused_parameter
 
 RETRIED = {408, 409, 425, 429}
 """Statuses below 500 that mean "later"."""
@@ -31,18 +31,6 @@ _OF_THIS_QUESTION = re.compile(
     r"context.?(length|size|window)|too long|content.?(filter|policy)|invalid_prompt|string_above_max_length", re.I
 )
 """Signs that an endpoint refuses one question for what it says or for its length, and would take others."""
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How an endpoint is asked, beside the question itself."""
-
-    api: Api = "chat"
-    structured: Structured = "auto"
-    """auto: by schema, else as JSON, else freely, as far as the endpoint goes along."""
-    timeout: float = 120.0
-    """Seconds without a byte of the answer."""
-    patience: Patience = field(default_factory=Patience)
 
 
 class _Later(Exception):
@@ -135,7 +123,7 @@ class Endpoint:
         """One request, or a few where the endpoint refuses parameters of it."""
         while True:
             without = self._without.get(question.name, frozenset())
-            sent = body(question, self.model, self.manner.api, self.manner.structured, without)
+            sent = body(question, self.model, self.manner, without)
             try:
                 return self._send(sent)
             except openai.APIStatusError as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from fluents.llm import Question
+from fluents.llm.patience import Patience
 
 Api = Literal["chat", "completion"]
 Structured = Literal["auto", "schema", "json", "off"]
@@ -19,13 +20,25 @@ OPTIONAL = ("temperature", "top_p", "seed")
 """Parameters some models refuse; an answer without them is better than none, and the user is told."""
 
 
-def body(question: Question, model: str, api: Api, structured: Structured, without: Collection[str]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Manner:
+    """How an endpoint is asked, beside the question itself."""
+
+    api: Api = "chat"
+    structured: Structured = "auto"
+    """auto: by schema, else as JSON, else freely, as far as the endpoint goes along."""
+    timeout: float = 120.0
+    """Seconds without a byte of the answer."""
+    patience: Patience = field(default_factory=Patience)
+
+
+def body(question: Question, model: str, manner: Manner, without: Collection[str]) -> dict[str, Any]:
     """The request, without what the endpoint has refused."""
     sent: dict[str, Any] = {"model": model}
-    if api == "chat":
+    if manner.api == "chat":
         system = [{"role": "system", "content": question.system}] if question.system else []
         sent["messages"] = [*system, {"role": "user", "content": question.prompt}]
-        form = _response_format(question, structured, without)
+        form = _response_format(question, manner.structured, without)
         if form is not None:
             sent["response_format"] = form
     else:

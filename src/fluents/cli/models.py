@@ -1,0 +1,149 @@
+"""The options of every command that asks a language model, and the model they name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from fluents import jsonl
+from fluents.cli.output import messages
+from fluents.errors import InputError
+
+if TYPE_CHECKING:
+    from fluents.llm import Model
+    from fluents.llm.endpoint import Endpoint
+    from fluents.llm.recorded import Recorded
+    from fluents.llm.usage import Prices
+    from fluents.llm.wire import Manner
+
+PANEL = "Language model"
+SQLITE = b"SQLite format 3\0"
+
+
+def _option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=PANEL, **more)
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A language model as the command line names it. Each field is an option: see `with_model_options`."""
+
+    model: Annotated[str | None, _option(help="The model's name, as the endpoint knows it.")] = None
+    base_url: Annotated[
+        str, _option(envvar="OPENAI_BASE_URL", help="Any OpenAI-compatible endpoint.", show_envvar=True)
+    ] = "https://api.openai.com/v1"
+    api: Annotated[Literal["chat", "completion"], _option(help="How the endpoint is asked.")] = "chat"
+    key_file: Annotated[Path | None, _option(help="A file with the key, instead of OPENAI_API_KEY.")] = None
+    key_variable: Annotated[str | None, _option(help="The environment variable with the key.")] = None
+    structured: Annotated[
+        Literal["auto", "schema", "json", "off"], _option(help="How answers are held to JSON: auto tries.")
+    ] = "auto"
+    workers: Annotated[int, _option(min=1, max=256, help="Questions asked at once.")] = 8
+    timeout: Annotated[float, _option(min=0.1, help="Seconds to wait for an answer.")] = 120.0
+    retries: Annotated[int, _option(min=0, max=50, help="Further tries when a request fails.")] = 6
+    cache: Annotated[Path | None, _option(help="The file answers are kept in, instead of one in the user's cache.")] = (
+        None
+    )
+    no_cache: Annotated[bool, _option("--no-cache", help="Ask anew, and keep no answers.")] = False
+    record: Annotated[str | None, _option(help="Write questions and answers here, as JSONL.")] = None
+    from_record: Annotated[
+        Path | None, _option(help="Play back a record, or a file of kept answers: nothing is asked.")
+    ] = None
+    price_in: Annotated[float | None, _option(min=0, help="Of a million tokens sent.")] = None
+    price_out: Annotated[float | None, _option(min=0, help="Of a million tokens written.")] = None
+
+    @property
+    def prices(self) -> Prices | None:
+        from fluents.llm.usage import Prices
+
+        if self.price_in is None and self.price_out is None:
+            return None
+        return Prices(self.price_in or 0.0, self.price_out or 0.0)
+
+    @property
+    def manner(self) -> Manner:
+        from fluents.llm.patience import Patience
+        from fluents.llm.wire import Manner
+
+        return Manner(self.api, self.structured, self.timeout, Patience(self.retries))
+
+
+def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with its parameter `choice: ModelChoice` spelled out as options, so that all commands share them."""
+    hints = get_type_hints(ModelChoice, include_extras=True)
+    defaults = {field.name: field.default for field in fields(ModelChoice)}
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        for name, default in defaults.items()
+    ]
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "choice"]
+
+    def run(**given: Any) -> None:
+        choice = ModelChoice(**{name: given.pop(name) for name in defaults})
+        command(**given, choice=choice)
+
+    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+    run.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *options]}
+    return run
+
+
+@contextmanager
+def open_model(choice: ModelChoice) -> Iterator[Model]:
+    """The model, or the record in its place; says at the end, on standard error, what was used."""
+    with ExitStack() as stack:
+        if choice.from_record is not None:
+            model: Model = _recorded(choice, choice.from_record, stack)
+        else:
+            model = stack.enter_context(_endpoint(choice))
+        try:
+            yield _recording(model, choice.record, stack)
+        finally:
+            messages.print(model.usage.summary(choice.prices), markup=False, soft_wrap=True)
+            if model.left_out:
+                messages.print(
+                    f"the endpoint does not take {', '.join(model.left_out)}: answers came without", markup=False
+                )
+
+
+def _endpoint(choice: ModelChoice) -> Endpoint:
+    from fluents.llm.access import checked_url, find_key
+    from fluents.llm.cache import Cache
+    from fluents.llm.endpoint import Endpoint
+
+    if not choice.model:
+        raise InputError("no model is named", fix="--model NAME, as the endpoint knows it")
+    if choice.cache is not None and choice.no_cache:
+        raise InputError("--cache and --no-cache", fix="give one of them")
+    address = checked_url(choice.base_url)
+    key = find_key(address, file=choice.key_file, variable=choice.key_variable)
+    cache = None if choice.no_cache else Cache(choice.cache)
+    return Endpoint(address, choice.model, key, manner=choice.manner, cache=cache)
+
+
+def _recorded(choice: ModelChoice, path: Path, stack: ExitStack) -> Recorded:
+    from fluents.llm.cache import Cache
+    from fluents.llm.recorded import Recorded
+
+    with jsonl.open_input(path) as stream:
+        is_cache = stream.read(len(SQLITE)) == SQLITE
+    if not is_cache:
+        return Recorded.read(path)
+    if not choice.model:
+        raise InputError("no model is named", fix="--model NAME, as when the answers were kept", where=path)
+    cache = Cache(path)
+    stack.callback(cache.close)
+    return Recorded.of_cache(cache, choice.base_url, choice.model, choice.manner)
+
+
+def _recording(model: Model, path: str | None, stack: ExitStack) -> Model:
+    from fluents.llm.recorded import Recorder
+
+    return model if path is None else Recorder(model, stack.enter_context(jsonl.atomic_output(path)))

@@ -1,0 +1,53 @@
+"""fluents serve-model"""
+
+from __future__ import annotations
+
+import threading
+from typing import Annotated
+
+import typer
+
+from fluents.cli.output import download_progress, messages, show_json
+
+
+def serve_model(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    adapter: Annotated[str, typer.Option(help="none, or a name from `fluents weights list`.")] = "none",
+    slots: Annotated[
+        int, typer.Option(min=1, max=64, help="Requests answered at once; with more than 1, answers may vary.")
+    ] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="The address as JSON, for programs.")] = False,
+) -> None:
+    """Serve the embedded model to OpenAI-compatible clients on this machine, offline, until Ctrl-C.
+
+    Without an adapter it chats, poorly, being small: enough to try the llm tracker without a network. With one it
+    answers the embedded tracker's own prompt at /v1/completions.
+
+    Example: `fluents serve-model --port 8080`
+    """
+    from fluents.trackers.serving import Server, serve
+    from fluents.weights import DEFAULT, ensure
+    from fluents.weights.catalogue import find, is_here
+
+    if not is_here(find(DEFAULT)):
+        with download_progress("fetching the model's weights (98 MB, once)") as progress:
+            ensure(DEFAULT, progress)
+
+    def announce(server: Server) -> None:
+        if as_json:
+            show_json({"base_url": server.base_url, "model": server.model})
+        else:
+            print(f"serving {server.model} at {server.base_url}")
+            if adapter == "none":
+                options = f"--tracker llm --base-url {server.base_url} --model {server.model}"
+                print(f"try: fluents track recipe.txt {options}")
+            print("Ctrl-C ends it", flush=True)
+
+    try:
+        with serve(port, None if adapter == "none" else adapter, slots) as server:
+            announce(server)
+            forever = threading.Event()
+            while not forever.wait(1):  # in short waits: on some systems a signal does not end a long one
+                pass
+    except KeyboardInterrupt:
+        messages.print("stopped")
