@@ -1,0 +1,194 @@
+"""Checkpoints: a transformers folder with a card of ours, `fluents.json`. Nothing in it is unpickled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fluents.errors import FluentsError, InputError, MissingExtraError
+from fluents.jsonl import atomic_output, parse_json, wrong_shape_is_input_error
+from fluents.neural.inputs import STYLES, Style, System, system_named
+from fluents.neural.network import Network, OutOfMemory
+from fluents.neural.rows import Codec
+from fluents.version import __version__
+
+try:
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file, save
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+except ImportError as error:
+    raise MissingExtraError(error.name or "torch", "train") from None
+
+CARD = "fluents.json"
+WEIGHTS = "model.safetensors"
+
+
+class ModelFilesError(FluentsError):
+    """A model that cannot be loaded, or does not fit where it was put."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a checkpoint is of."""
+
+    system: str
+    style: Style
+    arch: str
+    """The library's name of the architecture, such as bart."""
+    version: str = __version__
+    """Of the fluents package."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network with what is needed to talk to it."""
+
+    network: Network
+    codec: Codec
+    card: Card
+
+    @property
+    def system(self) -> System:
+        return system_named(self.card.system)
+
+
+def begin(
+    source: str, system: str, style: Style, *, arch: str | None, from_scratch: bool, seed: int, download: bool
+) -> Trained:
+    """A model to train: from a folder or, with `download`, from the hub; its weights, or new ones of its shape."""
+    offline = not download
+    if offline and not Path(source).is_dir():
+        raise InputError(
+            f"no folder {source!r}",
+            fix="name a folder with a transformers model, or add --download to ask the hub for this name",
+        )
+    with _clear_errors(source):
+        config = AutoConfig.from_pretrained(source, local_files_only=offline)
+        if arch is not None and config.model_type != arch:
+            raise ModelFilesError(f"this model is {config.model_type}, not {arch}", where=source)
+        codec = Codec(_tokenizer(source, offline), config)
+        torch.manual_seed(seed)
+        if from_scratch:
+            model = _auto(config).from_config(config, dtype=torch.float32)
+        else:
+            model = _auto(config).from_pretrained(
+                source, config=config, local_files_only=offline, dtype=torch.float32, use_safetensors=True
+            )
+        return Trained(
+            Network(model, memory=system_named(system).memory), codec, Card(system, style, config.model_type)
+        )
+
+
+def save_shape(trained: Trained, folder: Path) -> None:
+    """Everything but the weights: configuration, tokenizer, card."""
+    trained.network.model.config.save_pretrained(folder)
+    trained.codec.tokenizer.save_pretrained(folder)
+    with atomic_output(folder / CARD) as stream:
+        stream.write(json.dumps(asdict(trained.card), indent=1).encode() + b"\n")
+
+
+def weights(network: Network) -> dict[str, Any]:
+    """The weights under the names the library gives them, tied ones once; what compresses memory stands beside."""
+    model = network.model
+    own = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+    found = {name: value for name, value in model.state_dict().items() if name in own}
+    if network.compress is not None:
+        found |= {f"compress.{name}": value for name, value in network.compress.state_dict().items()}
+    return found
+
+
+def save_weights(network: Network, file: Path) -> None:
+    """The weights, written whole or not at all."""
+    kept = {name: value.contiguous().cpu() for name, value in weights(network).items()}
+    with atomic_output(file) as stream:
+        stream.write(save(kept, {"format": "pt"}))
+
+
+def load(folder: Path, device: str) -> Trained:
+    """A checkpoint, ready to answer."""
+    card = read_card(folder)
+    if not (folder / WEIGHTS).exists():
+        raise ModelFilesError(f"no {WEIGHTS} here", where=folder, fix="train for at least one epoch")
+    with _clear_errors(str(folder)):
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        if config.model_type != card.arch:
+            raise ModelFilesError(
+                f"config.json is of {config.model_type}, but the checkpoint was trained as {card.arch}", where=folder
+            )
+        network = Network(
+            _auto(config).from_config(config, dtype=torch.float32), memory=system_named(card.system).memory
+        )
+        load_weights(network, folder / WEIGHTS)
+        return Trained(network.to(device).eval(), Codec(_tokenizer(str(folder), True), config), card)
+
+
+def load_weights(network: Network, file: Path) -> None:
+    """Put the weights of a file into a network of the same shape."""
+    with _clear_errors(str(file)):
+        put_weights(network, load_file(str(file)))
+
+
+def put_weights(network: Network, found: dict[str, Any]) -> None:
+    """Copy weights into a network; a name or a shape that does not fit is a ValueError."""
+    own = weights(network)
+    if own.keys() != found.keys():
+        name = sorted(own.keys() ^ found.keys())[0]
+        raise ValueError(f"these weights are of another model: {name} is only in one of the two")
+    with torch.no_grad():
+        for name, value in own.items():
+            if value.shape != found[name].shape:
+                raise ValueError(f"these weights are of another model: {name} has another shape")
+            value.copy_(found[name])
+
+
+def read_card(folder: Path) -> Card:
+    """What a folder says of itself."""
+    file = folder / CARD
+    if not file.is_file():
+        raise ModelFilesError(
+            f"no {CARD} here: this is not a checkpoint of `fluents train neural`", where=folder, fix="check the path"
+        )
+    with wrong_shape_is_input_error("not a checkpoint's card", str(file)):
+        card = Card(**parse_json(file.read_bytes(), str(file)))
+        system_named(card.system)
+        if card.style not in STYLES:
+            raise ValueError(f"unknown style {card.style!r}")
+        return card
+
+
+def _auto(config: Any) -> Any:
+    return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+
+
+def _tokenizer(source: str, offline: bool) -> Any:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=offline)
+    except (OSError, ValueError, TypeError, AttributeError, ImportError) as error:
+        raise ModelFilesError(
+            f"no usable tokenizer: {_first_line(error)}", where=source, fix="put tokenizer.json beside config.json"
+        ) from None
+    if tokenizer.eos_token_id is None or not tokenizer("a", add_special_tokens=False)["input_ids"]:
+        raise ModelFilesError("no usable tokenizer: it has no end token or no vocabulary", where=source)
+    return tokenizer
+
+
+@contextmanager
+def _clear_errors(where: str) -> Iterator[None]:
+    """What goes wrong in reading a model's files, in one line."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise OutOfMemory("the model does not fit into the device's memory", where=where) from None
+    except SafetensorError as error:
+        raise ModelFilesError(f"the weights are damaged: {_first_line(error)}", where=where) from None
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise ModelFilesError(f"the model cannot be loaded: {_first_line(error)}", where=where) from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

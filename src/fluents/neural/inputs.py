@@ -1,0 +1,152 @@
+"""What the papers' systems read and write, as text: questions about a step, and templated sentences as answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from fluents.errors import UnknownNameError
+from fluents.records import Procedure, Reject, StateChange, Trace
+from fluents.templates import NO_CHANGE_SENTENCE, parse_all, split_answers
+
+Style: TypeAlias = Literal["openpi", "openpi-c"]
+STYLES: tuple[Style, ...] = ("openpi", "openpi-c")
+"""How a question is put: OpenPI (2020) gives the steps alone, OpenPI-C the goal too and asks what happens."""
+
+SEPARATOR = "[SEP]"
+"""Between the past steps and the current one, in the style of 2020."""
+
+
+@dataclass(frozen=True)
+class System:
+    """What a system adds to the baseline; everything can be joined with everything but memory with told states."""
+
+    states: bool = False
+    """The past changes are told in the input."""
+    memory: bool = False
+    """The past changes are kept in an entity memory."""
+    entity: bool = False
+    """Each entity is asked about on its own."""
+
+
+SYSTEMS = {
+    "baseline": System(),
+    "concat-states": System(states=True),
+    "emem": System(memory=True),
+    "econd": System(entity=True),
+    "emem+econd": System(memory=True, entity=True),
+}
+
+
+def system_named(name: str) -> System:
+    """The system of that name."""
+    if name not in SYSTEMS:
+        raise UnknownNameError(f"no neural system {name!r}", fix=f"one of: {', '.join(SYSTEMS)}")
+    return SYSTEMS[name]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a step, in parts, so that the oldest of the past can go when it is too long."""
+
+    head: str
+    past: tuple[str, ...]
+    """A text for each earlier step."""
+    tail: str
+
+    def text(self, past: int | None = None) -> str:
+        """The whole, or with the latest `past` steps alone."""
+        kept = self.past if past is None else self.past[len(self.past) - past :]
+        return " ".join(part for part in (self.head, *kept, self.tail) if part)
+
+
+def question(
+    procedure: Procedure,
+    step: int,
+    style: Style = "openpi-c",
+    *,
+    states: Sequence[Sequence[StateChange]] | None = None,
+    entity: str | None = None,
+) -> Question:
+    """What a model reads about a step; with `states`, the changes of every earlier step; about one entity, or all."""
+    past = list(procedure.steps[: step - 1])
+    if states is not None:
+        past = [f"{text} {answer(changes)}." for text, changes in zip(past, states, strict=True)]
+    current = procedure.steps[step - 1]
+    if style == "openpi":
+        asked = f"{SEPARATOR} {current}" if entity is None else f"{SEPARATOR} {current} {SEPARATOR} {entity}"
+        return Question("", tuple(past), asked)
+    asked = "Now, what happens?" if entity is None else f"Now, what happens to {entity}?"
+    return Question(
+        f"{procedure.goal.strip().rstrip('.')}." if procedure.goal.strip() else "", tuple(past), f"{current} {asked}"
+    )
+
+
+def sentences(changes: Iterable[StateChange]) -> list[str]:
+    """The changes as templated sentences, each once; the no-change sentence for none."""
+    return list(dict.fromkeys(_one_line(change.templated) for change in changes)) or [NO_CHANGE_SENTENCE]
+
+
+def answer(changes: Iterable[StateChange]) -> str:
+    """What a model should write."""
+    return ", ".join(sentences(changes))
+
+
+def pieces(lines: Sequence[str]) -> list[str]:
+    """The answer cut at its sentences, comma and space with them: joined, they are the answer again.
+
+    Each is tokenised on its own, so that every sentence has its own tokens, whatever the tokenizer.
+    """
+    last = len(lines) - 1
+    return [f"{' ' if place else ''}{line}{',' if place < last else ''}" for place, line in enumerate(lines)]
+
+
+def read_answer(text: str, step: int) -> tuple[list[StateChange], list[Reject]]:
+    """The changes of a generated answer, each once, and what could not be read. Values keep their commas."""
+    changes, rejects = parse_all(split_answers(text), step)
+    return merged([changes]), rejects
+
+
+def merged(answers: Iterable[Iterable[StateChange]]) -> list[StateChange]:
+    """Several answers as one: what they say alike is said once."""
+    found: dict[tuple[str, ...], StateChange] = {}
+    for changes in answers:
+        for change in changes:
+            fields = (change.entity, change.attribute, change.before, change.after)
+            found.setdefault(tuple(field.casefold() for field in fields), change)
+    return list(found.values())
+
+
+Key: TypeAlias = tuple[str, str]
+
+
+def key(change: StateChange) -> Key:
+    """The (entity, attribute) a memory slot belongs to: case and spaces do not count."""
+    return _folded(change.entity), _folded(change.attribute)
+
+
+def entities(changes: Iterable[StateChange]) -> list[str]:
+    """The entities of some changes, each once, as first written."""
+    found: dict[str, str] = {}
+    for change in changes:
+        found.setdefault(_folded(change.entity), change.entity)
+    return list(found.values())
+
+
+def about(changes: Iterable[StateChange], entity: str) -> list[StateChange]:
+    """The changes of one entity."""
+    return [change for change in changes if _folded(change.entity) == _folded(entity)]
+
+
+def past_changes(trace: Trace, step: int) -> list[tuple[StateChange, ...]]:
+    """The changes of every step before this one."""
+    return [trace.at(earlier) for earlier in range(1, step)]
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,181 @@
+"""A transformers model, with or without entity memory: its loss on rows with answers, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fluents.errors import FluentsError, MissingExtraError
+from fluents.neural.emem import Compress, Memory, add_memory
+from fluents.neural.rows import Round, Row
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from transformers import GenerationConfig
+    from transformers.modeling_outputs import BaseModelOutput
+except ImportError as error:
+    raise MissingExtraError(error.name or "torch", "train") from None
+
+IGNORED = -100
+"""The label of a position that is not to be learnt."""
+
+
+class OutOfMemory(FluentsError):
+    """A batch that the device cannot hold."""
+
+
+@contextmanager
+def enough_memory(fix: str) -> Iterator[None]:
+    """Says what to do when the device's memory is full."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise OutOfMemory("the device's memory is full", fix=fix) from None
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):  # how torch says it of the processor's
+            raise
+        raise OutOfMemory("the computer's memory is full", fix=fix) from None
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How answers are drawn: greedily, by beam search, or by sampling where top-k or top-p is given."""
+
+    beams: int = 4
+    top_k: int | None = None
+    top_p: float | None = None
+    temperature: float = 1.0
+    length_penalty: float = 1.0
+    """Over 1, beam search prefers longer answers: more changes."""
+
+    def options(self) -> dict[str, Any]:
+        """As the library's `generate` takes them."""
+        if self.top_k is not None or self.top_p is not None:
+            return {
+                "do_sample": True,
+                "top_k": self.top_k or 0,
+                "top_p": 1.0 if self.top_p is None else self.top_p,
+                "temperature": self.temperature,
+            }
+        if self.beams == 1:
+            return {"do_sample": False}
+        return {"do_sample": False, "num_beams": self.beams, "length_penalty": self.length_penalty}
+
+
+class Network(nn.Module):  # type: ignore[misc]
+    """The model and, for entity memory, what is added to it."""
+
+    def __init__(self, model: Any, *, memory: bool) -> None:
+        super().__init__()
+        self.model = model
+        self.causal = not model.config.is_encoder_decoder
+        self.width = add_memory(model) if memory else None
+        self.compress = Compress(model.config.hidden_size) if memory else None
+
+    @property
+    def device(self) -> Any:
+        return self.model.device
+
+    def forward(self, rounds: Sequence[Round]) -> Tensor:
+        """The summed loss of all answers. With memory, a round knows the rounds before it: nothing is detached, so
+        later answers teach what to remember of earlier ones."""
+        memory = self.empty_memory(_procedures(rounds))
+        losses = []
+        for turn, rows in enumerate(rounds, start=1):
+            if rows:
+                loss, states = self.read(rows, memory)
+                losses.append(loss)
+                if memory is not None and self.compress is not None and turn < len(rounds):
+                    memory.update(rows, states, self.compress)
+        return torch.stack(losses).sum()
+
+    def empty_memory(self, procedures: int) -> Memory | None:
+        """A memory of nothing, or None for a model without."""
+        return None if self.compress is None else Memory(procedures, self.model.config.hidden_size, self.device)
+
+    def read(self, rows: Round, memory: Memory | None) -> tuple[Tensor, Tensor]:
+        """(summed loss, hidden states) of the rows' answers under teacher forcing.
+
+        The state of a token is the one the token is predicted from; states stand row after row without padding.
+        Training and tracking both take h^k from here.
+        """
+        labels = self._padded([row.answered for row in rows], IGNORED)
+        if self.causal:
+            return self._read_causal(rows)
+        encoded, mask = self._encoded(rows, memory)
+        out = self.model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
+            attention_mask=mask,
+            decoder_input_ids=self.model.prepare_decoder_input_ids_from_labels(labels=labels),
+            output_hidden_states=memory is not None,
+            use_cache=False,
+        )
+        real = labels != IGNORED
+        loss = nn.functional.cross_entropy(out.logits[real].float(), labels[real], reduction="sum")
+        return loss, out.decoder_hidden_states[-1][real] if memory is not None else loss.new_zeros(0)
+
+    def _read_causal(self, rows: Round) -> tuple[Tensor, Tensor]:
+        pad = self.model.config.eos_token_id
+        ids = self._padded([row.asked + row.answered for row in rows], pad)
+        labels = self._padded([(IGNORED,) * len(row.asked) + row.answered for row in rows], IGNORED)
+        mask = self._padded([(1,) * (len(row.asked) + len(row.answered)) for row in rows], 0)
+        logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1]
+        real = labels[:, 1:] != IGNORED
+        loss = nn.functional.cross_entropy(logits[real].float(), labels[:, 1:][real], reduction="sum")
+        return loss, loss.new_zeros(0)
+
+    def _encoded(self, rows: Round, memory: Memory | None) -> tuple[Tensor, Tensor]:
+        """The encoder's states of the questions, the memory of their procedures behind them, and the mask of both."""
+        ids = self._padded([row.asked for row in rows], self.model.config.pad_token_id)
+        mask = self._padded([(1,) * len(row.asked) for row in rows], 0)
+        encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        if memory is None or self.width is None:
+            return encoded, mask
+        owners = torch.tensor([row.owner for row in rows], device=self.device)
+        self.width.slots = memory.slots.shape[1]
+        slots, filled = memory.slots[owners], memory.filled[owners]
+        return torch.cat([encoded, slots.to(encoded.dtype)], dim=1), torch.cat([mask, filled.to(mask.dtype)], dim=1)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def generate(self, rows: Round, memory: Memory | None, decoding: Decoding, most: int) -> list[list[int]]:
+        """The tokens of an answer to each row, drawn by the library's own search."""
+        config = self.model.config
+        how = GenerationConfig(
+            **decoding.options(),
+            max_new_tokens=most,
+            eos_token_id=config.eos_token_id,
+            pad_token_id=config.eos_token_id if self.causal else config.pad_token_id,
+            decoder_start_token_id=None if self.causal else config.decoder_start_token_id,
+            suppress_tokens=None if self.causal else [config.pad_token_id],  # Marian begins with it, and might go on
+        )
+        if self.causal:
+            width = max(len(row.asked) for row in rows)
+            ids = self._padded([row.asked for row in rows], config.eos_token_id, left=True)
+            mask = self._padded([(1,) * len(row.asked) for row in rows], 0, left=True)
+            made = self.model.generate(input_ids=ids, attention_mask=mask, generation_config=how)[:, width:]
+        else:
+            encoded, mask = self._encoded(rows, memory)
+            made = self.model.generate(
+                encoder_outputs=BaseModelOutput(last_hidden_state=encoded), attention_mask=mask, generation_config=how
+            )
+        return [list(map(int, row)) for row in made.tolist()]
+
+    def _padded(self, lines: Sequence[Sequence[int]], value: int, *, left: bool = False) -> Tensor:
+        width = max(map(len, lines))
+        full = [
+            [value] * (width - len(line)) + [*line] if left else [*line] + [value] * (width - len(line))
+            for line in lines
+        ]
+        return torch.tensor(full, device=self.device)
+
+
+def _procedures(rounds: Sequence[Round]) -> int:
+    return 1 + max((row.owner for rows in rounds for row in rows), default=0)
+
+
+def tokens(rows: Sequence[Row]) -> int:
+    """How many tokens of answers there are to learn."""
+    return sum(len(row.answered) for row in rows)
