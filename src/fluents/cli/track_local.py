@@ -1,0 +1,61 @@
+"""fluents track --tracker local: the embedded model's options, and the tracker they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from fluents.cli.output import download_progress
+from fluents.cli.track_run import Drawing
+from fluents.cli.train import read_answers
+from fluents.errors import InputError, UnknownNameError
+from fluents.trackers import Tracker
+
+PANEL = "Embedded model (--tracker local)"
+
+
+def _option(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=PANEL, **more)
+
+
+@dataclass(frozen=True)
+class LocalChoice:
+    """Each field is an option."""
+
+    fast: Annotated[bool, _option("--fast", help="One pass: a second or two a step instead of several.")] = False
+    setting: Annotated[str, _option(help="default, fast, openpi or openpi-c (the last two are for metrics).")] = (
+        "default"
+    )
+    replay: Annotated[
+        list[str] | None,
+        _option(help="Answers drawn by `fluents train sample`, one file for each adapter of the setting."),
+    ] = None
+
+
+def local_tracker(choice: LocalChoice, drawing: Drawing) -> Tracker:
+    """The embedded tracker in a named setting, with what the command line changes of it."""
+    from fluents.trackers.engine import Replay
+    from fluents.trackers.local import SETTINGS, LocalTracker
+    from fluents.weights import DEFAULT, ensure
+    from fluents.weights.catalogue import find, is_here
+
+    setting, replay = "fast" if choice.fast else choice.setting, choice.replay or []
+    if setting not in SETTINGS:
+        raise UnknownNameError(f"no setting {setting!r}", fix=f"one of: {', '.join(SETTINGS)}")
+    chosen = replace(SETTINGS[setting], seed=drawing.seed)
+    if drawing.samples is not None:
+        chosen = replace(chosen, sampling=replace(chosen.sampling, samples=drawing.samples))
+    if drawing.max_changes is not None:
+        chosen = replace(chosen, consensus=replace(chosen.consensus, most=drawing.max_changes))
+    if replay:
+        if len(replay) != len(chosen.voters):
+            raise InputError(
+                f"{len(replay)} files of answers, but the setting {setting} has {len(chosen.voters)} adapters"
+            )
+        return LocalTracker(chosen, [Replay(dict(read_answers(file))) for file in replay])
+    if not is_here(find(DEFAULT)):
+        with download_progress("fetching the model's weights (98 MB, once)") as progress:
+            ensure(DEFAULT, progress)
+    return LocalTracker(chosen)
