@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from fluents.cli import data, report, segment, serve_model, track, train, weights
+from fluents.cli import data, report, salience, segment, serve_model, track, train, weights
 from fluents.cli import eval as eval_
 from fluents.errors import FluentsError
 from fluents.version import __version__
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("segment")(segment.segment)
 app.command("track")(track.track)
+app.command("salience")(salience.salience)
 app.command("report")(report.report)
 app.command("serve-model")(serve_model.serve_model)
 app.add_typer(data.app, name="data")

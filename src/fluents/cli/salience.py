@@ -1,0 +1,91 @@
+"""fluents salience"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import typer
+
+from fluents.cli.models import ModelChoice, open_model, with_model_options
+from fluents.cli.output import emit, messages, step_progress
+from fluents.errors import InputError
+from fluents.records import Trace
+from fluents.report.terminal import plain
+
+if TYPE_CHECKING:
+    from fluents.salience.features import Scope
+
+Rate: TypeAlias = Callable[[Trace], Trace]
+
+
+@with_model_options
+def salience(
+    file: Annotated[str, typer.Argument(help="Traces: a file, a dataset's split, or - for standard input.")],
+    choice: ModelChoice,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Write JSONL here.")] = None,
+    scope: Annotated[
+        Literal["global", "local", "both"], typer.Option(help="For the goal, for each step, or both.")
+    ] = "both",
+    method: Annotated[
+        Literal["offline", "prompted"], typer.Option(help="A small model that is built in, or a language model.")
+    ] = "offline",
+    form: Annotated[
+        Literal["paper", "likert"], typer.Option(help="Prompted: the short question, or the annotators' criteria.")
+    ] = "paper",
+    as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
+) -> None:
+    """Rate how much each entity matters, to the goal and in each step: 1 to 5, and 0 for irrelevant.
+
+    A prompted run that is interrupted asks nothing twice: answers are kept in a cache.
+
+    Example: `fluents track soup.md | fluents salience - -o rated.jsonl`
+    """
+    from fluents.cli.sources import Source
+    from fluents.report.salience_tables import salience_view
+
+    if method == "offline" and choice.model is not None:
+        raise InputError("--model is for --method prompted", fix="add --method prompted, or leave --model out")
+    with _method(method, _scopes(scope), form, choice) as (rate, rater):
+        rated = (rate(trace) for trace in Source(file).traces())
+        emit(rated, partial(salience_view, rater=rater), output, as_json)
+
+
+def _scopes(scope: str) -> tuple[Scope, ...]:
+    from fluents.salience.offline import BOTH
+
+    return tuple(one for one in BOTH if scope in (one, "both"))
+
+
+@contextmanager
+def _method(
+    method: str, scopes: tuple[Scope, ...], form: Literal["paper", "likert"], choice: ModelChoice
+) -> Iterator[tuple[Rate, str]]:
+    """What rates a trace, and the name it rates under."""
+    if method == "offline":
+        from fluents.salience.offline import RATER
+
+        yield partial(_offline, scopes=scopes), RATER
+        return
+    from fluents.salience.prompted import rate_by_asking
+
+    model_name = choice.model or "recorded model"
+    rater = model_name if form == "paper" else f"{model_name}, {form}"
+    with open_model(choice) as model:
+
+        def ask(trace: Trace) -> Trace:
+            with step_progress(trace.procedure.goal or trace.id, 0) as on_answer:
+                return rate_by_asking(
+                    trace, model, rater, scopes=scopes, form=form, workers=choice.workers, on_answer=on_answer
+                )
+
+        yield ask, rater
+
+
+def _offline(trace: Trace, scopes: tuple[Scope, ...]) -> Trace:
+    from fluents.salience.offline import rate
+
+    with messages.status(plain(f"rating {trace.procedure.goal or trace.id}")):
+        return rate(trace, scopes)

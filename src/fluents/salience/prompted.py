@@ -1,0 +1,98 @@
+"""Salience as a language model sees it: one fresh question for every entity, so that no order matters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from fluents.llm import Asker, Question
+from fluents.llm.asking import Unreadable, UnreadableAnswer, ask_all
+from fluents.prompts.files import render
+from fluents.prompts.llm import MAX_NAME_BYTES, quoted, scene, system, whole_scene
+from fluents.records import Salience, Trace
+from fluents.salience.features import Scope
+from fluents.salience.linear import LEAST, MOST
+from fluents.salience.offline import BOTH, rated_anew
+from fluents.salience.subjects import subjects
+
+Form: TypeAlias = Literal["paper", "likert"]
+FORMS: tuple[Form, ...] = ("paper", "likert")
+"""paper: 1 to 5, in a few words, as OpenPI2.0 asked its models. likert: with the criteria its annotators followed."""
+
+MAX_TOKENS = 256
+"""A number and a sentence."""
+
+_THOUGHT = "</think>"
+_SCALE = re.compile(r"\b[01]\s*(?:-|–|—|to|and)\s*5\b")
+"""The scale said again before the number: "on a scale of 1-5"."""
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
+
+
+class Answer(NamedTuple):
+    value: int | float
+    explanation: str
+
+
+class Asked(NamedTuple):
+    """A question, and what it is about."""
+
+    entity: str
+    step: int | None
+    question: Question
+
+
+def rate_by_asking(
+    trace: Trace,
+    asker: Asker,
+    rater: str,
+    *,
+    scopes: tuple[Scope, ...] = BOTH,
+    form: Form = "paper",
+    workers: int = 8,
+    on_answer: Callable[[int, int], None] | None = None,
+) -> Trace:
+    """The trace with the model's ratings; what others rated stays. An unreadable answer is a rating without a value."""
+    asked = list(questions(trace, scopes, form))
+    answers = ask_all(asker, [one.question for one in asked], read, workers, on_answer)
+    ours = [_rating(one, answer, rater) for one, answer in zip(asked, answers, strict=True)]
+    return rated_anew(trace, ours, rater, scopes)
+
+
+def questions(trace: Trace, scopes: tuple[Scope, ...] = BOTH, form: Form = "paper") -> Iterator[Asked]:
+    """For the goal every entity, then for every step every entity."""
+    names = [subject.name for subject in subjects(trace)]
+    if "global" in scopes and names:
+        text = whole_scene(trace.procedure)
+        yield from (_asked(name, None, text, "global", form) for name in names)
+    if "local" in scopes:
+        for step in range(1, len(trace.procedure.steps) + 1):
+            text = scene(trace.procedure, step, past=False)
+            yield from (_asked(name, step, text, "local", form) for name in names)
+
+
+def _asked(entity: str, step: int | None, text: str, scope: Scope, form: Form) -> Asked:
+    name = f"salience-{scope}-1" if form == "paper" else f"salience-{scope}-{form}-1"
+    prompt = render(name, scene=text, entity=quoted(entity, MAX_NAME_BYTES))
+    return Asked(entity, step, Question(prompt, system=system(), name=name, max_tokens=MAX_TOKENS))
+
+
+def read(text: str) -> Answer:
+    """The first number of an answer, and all it says."""
+    said = text.rpartition(_THOUGHT)[2].strip()
+    number = _NUMBER.search(_SCALE.sub("", said))
+    if number is None:
+        raise UnreadableAnswer("there is no number in it" if said else "it is empty")
+    value = float(number.group())
+    if not LEAST <= value <= MOST:
+        raise UnreadableAnswer(f"{number.group()[:20]} is not on the scale")
+    return Answer(int(value) if value.is_integer() else value, said)
+
+
+def _rating(asked: Asked, answer: Answer | Unreadable, rater: str) -> Salience:
+    if isinstance(answer, Unreadable):
+        told = f"unreadable ({answer.reason}): {answer.text}"
+        return Salience(entity=asked.entity, rater=rater, step=asked.step, value=None, explanation=told)
+    return Salience(
+        entity=asked.entity, rater=rater, step=asked.step, value=answer.value, explanation=answer.explanation
+    )

@@ -1,0 +1,88 @@
+"""fluents salience: from traces to rated traces, in files and pipes, and what people can get wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fluents import jsonl
+from fluents.cli import main
+from fluents.records import Procedure, StateChange, Trace
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
+    def call(*arguments: str | Path) -> Done:
+        monkeypatch.setattr(sys, "argv", ["fluents", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = (text.decode() for text in capsysbinary.readouterr())
+        assert "Traceback" not in err
+        return Done(int(ended.value.code or 0), out, err)
+
+    return call
+
+
+@pytest.fixture
+def soup(tmp_path: Path) -> Path:
+    changes = [
+        StateChange(step=step, entity=entity, attribute="place", before="out", after="in")
+        for step, entity in ((1, "leek"), (1, "knife"), (2, "leek"), (2, "[red]pot\x1b[31m"))
+    ]
+    procedure = Procedure(id="soup", goal="Make leek soup", steps=("Cut the leek.", "Boil it in the pot."))
+    path = tmp_path / "soup.jsonl"
+    jsonl.write([Trace(procedure=procedure, changes=tuple(changes))], path)
+    return path
+
+
+def read(path: Path) -> Trace:
+    [trace] = jsonl.read(path)
+    assert isinstance(trace, Trace)
+    return trace
+
+
+def test_a_file_is_rated_into_another_and_in_place(run: Run, soup: Path, tmp_path: Path) -> None:
+    output = tmp_path / "rated.jsonl"
+    assert run("salience", soup, "-o", output).status == 0
+    rated = read(output)
+    assert {one.rater for one in rated.salience} == {"offline-1"}
+    assert {one.step for one in rated.salience} == {None, 1, 2}
+    assert run("salience", soup, "-o", soup).status == 0
+    assert read(soup) == rated
+
+
+def test_a_pipe_gets_lines_and_a_person_a_table(run: Run, soup: Path) -> None:
+    [line] = run("salience", soup, "--scope", "global").out.splitlines()
+    assert [one["entity"] for one in json.loads(line)["salience"]] == ["leek", "knife", "[red]pot\x1b[31m"]
+    table = run("salience", soup, "--table").out
+    assert table.index("leek") < table.index("[red]pot"), "what matters most comes first; names are no markup"
+    assert "\x1b[31m" not in table
+    assert "goal" in table and "step 2" in table  # noqa: PT018
+
+
+def test_an_empty_file_and_one_that_is_missing(run: Run, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    assert run("salience", empty) == (0, "", "")
+    assert run("salience", tmp_path / "no.jsonl").status == 2
+
+
+def test_a_model_is_for_the_prompted_method(run: Run, soup: Path) -> None:
+    done = run("salience", soup, "--model", "gpt-4")
+    assert (done.status, "--method prompted" in done.err) == (2, True)
+    done = run("salience", soup, "--method", "prompted")
+    assert (done.status, "no model is named" in done.err) == (2, True)
