@@ -11,6 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -25,6 +26,8 @@ IN_TRANSPORT = ("429", "429-date", "500", "503", "drop", "half", "hang", "html",
 IN_ANSWER = ("cut-json", "prose", "extra", "reversed", "empty", "length")
 """Faults of the model: the request succeeds, the answer is not as asked."""
 FAULTS = IN_TRANSPORT + IN_ANSWER
+HOSTILE = ("drip", "huge", "429-hour")
+"""Endless in time, endless in size, and an hour's pause: to be asked for by name."""
 
 Fault = Callable[[int, Body], str | None]
 """(number of the request, counted from 0, and its body) → a name of FAULTS, or None to behave."""
@@ -92,13 +95,13 @@ def _handler(owner: FaultyServer) -> type[BaseHTTPRequestHandler]:
             with owner.lock:
                 fault = owner.fault(len(owner.bodies), body)
                 owner.bodies.append(body)
-                owner.headers.append(dict(self.headers.items()))
+                owner.headers.append({name.lower(): value for name, value in self.headers.items()})
                 if fault:
                     owner.faults.append(fault)
             refused = owner.refuse(body)
             if refused:
                 self._send(refused[0], json.dumps(refused[1]).encode())
-            elif fault in IN_TRANSPORT:
+            elif fault in IN_TRANSPORT + HOSTILE:
                 getattr(self, "_" + fault.replace("-", "_"))()
             else:
                 self._send(200, _completion(body, owner.answer(body), fault))
@@ -120,6 +123,9 @@ def _handler(owner: FaultyServer) -> type[BaseHTTPRequestHandler]:
                 429, b'{"error": {"message": "slow down"}}', retry_after=formatdate(time.time() + 1, usegmt=True)
             )
 
+        def _429_hour(self) -> None:
+            self._send(429, b'{"error": {"message": "slow down"}}', retry_after="3600")
+
         def _500(self) -> None:
             self._send(500, b'{"error": {"message": "oops"}}')
 
@@ -140,6 +146,23 @@ def _handler(owner: FaultyServer) -> type[BaseHTTPRequestHandler]:
         def _hang(self) -> None:
             time.sleep(owner.hang)
             self.close_connection = True
+
+        def _drip(self) -> None:
+            self._pour(b" ", pause=0.1)
+
+        def _huge(self) -> None:
+            self._pour(b" " * 2**20)
+
+        def _pour(self, drop: bytes, pause: float = 0.0) -> None:
+            """The same without end, until the client has had enough."""
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            self.close_connection = True
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(drop)
+                    time.sleep(pause)
 
         def _html(self) -> None:
             self._send(200, b"<html>Welcome to the hotel's network</html>", kind="text/html")

@@ -53,17 +53,29 @@ class Cache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # answers are for their user alone
             self._connection = sqlite3.connect(self.path, timeout=60, check_same_thread=False, isolation_level=None)
-        with self._told():
-            self._open()
+        try:
+            with self._told():
+                self._open()
+        except CacheError:
+            self._connection.close()
+            raise
 
     def _open(self) -> None:
-        self._connection.execute("pragma journal_mode = wal")
-        self._connection.execute("pragma synchronous = normal")
-        [version] = self._connection.execute("pragma user_version").fetchone()
-        if version not in (0, FORMAT):
-            raise CacheError(f"kept answers of format {version}, but this fluents has {FORMAT}", where=self.path)
-        self._connection.execute(_TABLE)
-        self._connection.execute(f"pragma user_version = {FORMAT}")
+        run = self._connection.execute
+        run("begin immediate")  # another process may open the same new file now
+        [version] = run("pragma user_version").fetchone()
+        [tables] = run("select count(*) from sqlite_master").fetchone()
+        if version != FORMAT and (version or tables):
+            raise CacheError(
+                "this database is not one of kept answers, or one of a newer fluents",
+                where=self.path,
+                fix="name another file, or a new one",
+            )
+        run(_TABLE)
+        run(f"pragma user_version = {FORMAT}")
+        run("commit")
+        run("pragma journal_mode = wal")  # readers and a writer do not wait for each other
+        run("pragma synchronous = normal")
 
     def get(self, key: str) -> Reply | None:
         """The answer kept under this key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, NoReturn
@@ -16,13 +17,19 @@ from fluents.llm.access import checked_url, is_loopback
 from fluents.llm.cache import Cache, question_key
 from fluents.llm.patience import LONGEST_ASKED_WAIT, retry_after
 from fluents.llm.usage import Meter, Usage
-from fluents.llm.wire import BrokenReply, Manner, Reply, body, read_reply, refused_parameter
+from fluents.llm.wire import BrokenReply, Manner, Reply, body, one_line, read_reply, refused_parameter
 
 RETRIED = {408, 409, 425, 429}
 """Statuses below 500 that mean "later"."""
 
 DOWN_AFTER = 3
 """Questions in a row without any answer: then the endpoint is down, and not the question at fault."""
+
+MAX_REPLY_BYTES = 16 * 2**20
+"""No answer comes near this; an endless one would eat the memory."""
+
+SHORTEST_SECRET = 8
+"""Characters. Shorter "keys" (EMPTY, none) are no secrets, and may well be words of an answer."""
 
 NO_KEY = "no-key"
 """What the client, which insists on a key, sends where none is needed."""
@@ -134,24 +141,48 @@ class Endpoint:
         chat = self.manner.api == "chat"
         resource: Any = self._client.chat.completions if chat else self._client.completions
         self._meter.add(requests=1)
+        started = time.monotonic()
         try:
-            raw = resource.with_raw_response.create(**sent)
-            return read_reply(raw.http_response.content, self.manner.api)
+            with resource.with_streaming_response.create(**sent) as response:
+                content = self._content(response, started)
         except openai.APITimeoutError:
-            raise _Later(f"no answer within {self.manner.timeout:g} s") from None
+            raise self._too_late() from None
         except openai.APIConnectionError as error:
-            reason = _one_line(self._without_key(f"{error.__cause__ or error}"))
+            reason = one_line(self._without_key(f"{error.__cause__ or error}"))
             if type(error.__cause__).__name__ == "ConnectError" and not self._has_answered:
                 raise EndpointError(
                     f"cannot connect: {reason}", where=self.base_url, fix="check the address; is the server running?"
                 ) from None
             raise _Later(f"the connection failed: {reason}") from None
+        try:
+            return read_reply(content, self.manner.api)
         except BrokenReply as error:
             raise _Later(str(error)) from None
 
+    def _content(self, response: Any, started: float) -> bytes:
+        """The body, as long as it is not endless in size or in time."""
+        content = bytearray()
+        try:
+            for chunk in response.iter_bytes():
+                content += chunk
+                if len(content) > MAX_REPLY_BYTES or time.monotonic() - started > self.manner.timeout:
+                    break
+        except Exception as error:  # of the library below the client, whichever it is: the connection's fault
+            if "Timeout" in type(error).__name__:
+                raise self._too_late() from None
+            raise _Later(f"the answer broke off: {one_line(self._without_key(str(error)))}") from None
+        if len(content) > MAX_REPLY_BYTES:
+            raise _Later(f"an answer of more than {MAX_REPLY_BYTES // 2**20} MB")
+        if time.monotonic() - started > self.manner.timeout:
+            raise self._too_late()
+        return bytes(content)
+
+    def _too_late(self) -> _Later:
+        return _Later(f"no answer within {self.manner.timeout:g} s")
+
     def _judge(self, error: openai.APIStatusError, sent: dict[str, Any]) -> str:
         """The refused parameter to go without; otherwise raises what the status means."""
-        said, status = _one_line(self._without_key(_said(error))), error.status_code
+        said, status = one_line(self._without_key(_said(error))), error.status_code
         wait = retry_after(error.response.headers)
         if (status in RETRIED or status >= 500) and error.code != "insufficient_quota":
             if wait is not None and wait > LONGEST_ASKED_WAIT:
@@ -164,7 +195,7 @@ class Endpoint:
         if status == 413 or (status in (400, 422) and _OF_THIS_QUESTION.search(f"{error.code} {said}")):
             self._meter.add(failed=1)
             raise NoAnswerError(f"the endpoint refused this question: {said}", where=self.base_url) from None
-        refused = refused_parameter(sent, said, error.param) if status in (400, 422) else None
+        refused = refused_parameter(sent, said, error.param, self.manner) if status in (400, 422) else None
         if refused is None:
             raise EndpointError(
                 f"the endpoint answered {status}: {said}", where=self.base_url, fix=self._fix(status)
@@ -179,11 +210,9 @@ class Endpoint:
         return "check the address, the model's name and the parameters"
 
     def _without_key(self, text: str) -> str:
-        """A text of the endpoint's, as what can be written everywhere."""
+        """A text of the endpoint's, as it may be shown and kept."""
         key = self._key.get_secret_value()
-        if key:
-            text = text.replace(key, "[key]")
-        return text.encode(errors="replace").decode()  # half a surrogate pair is no character
+        return text.replace(key, "[key]") if len(key) >= SHORTEST_SECRET else text
 
     def close(self) -> None:
         """Close connections and cache."""
@@ -204,8 +233,3 @@ def _said(error: openai.APIStatusError) -> str:
     """What the server says went wrong."""
     message = error.body.get("message") if isinstance(error.body, dict) else None
     return message if isinstance(message, str) else error.response.text
-
-
-def _one_line(text: str) -> str:
-    """The beginning of a text without its control characters: terminals obey those."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text[:5000]).split())[:300]

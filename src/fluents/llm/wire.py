@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from fluents.llm import Question
 from fluents.llm.patience import Patience
@@ -36,13 +37,13 @@ def body(question: Question, model: str, manner: Manner, without: Collection[str
     """The request, without what the endpoint has refused."""
     sent: dict[str, Any] = {"model": model}
     if manner.api == "chat":
-        system = [{"role": "system", "content": question.system}] if question.system else []
-        sent["messages"] = [*system, {"role": "user", "content": question.prompt}]
+        system = [{"role": "system", "content": writable(question.system)}] if question.system else []
+        sent["messages"] = [*system, {"role": "user", "content": writable(question.prompt)}]
         form = _response_format(question, manner.structured, without)
         if form is not None:
             sent["response_format"] = form
     else:
-        sent["prompt"] = f"{question.system}\n\n{question.prompt}" if question.system else question.prompt
+        sent["prompt"] = writable(f"{question.system}\n\n{question.prompt}" if question.system else question.prompt)
     sent["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = question.max_tokens
     for name in OPTIONAL:
         if name not in without:
@@ -61,11 +62,14 @@ def _response_format(question: Question, structured: Structured, without: Collec
     return None
 
 
-def refused_parameter(sent: dict[str, Any], said: str, parameter: str | None) -> str | None:
-    """Which of the parameters sent an error names as the trouble, as `without` knows it; None if it names none."""
+def refused_parameter(sent: dict[str, Any], said: str, parameter: str | None, manner: Manner) -> str | None:
+    """Which of the parameters sent an error names as the trouble, as `without` knows it; None if it names none.
+
+    JSON is only given up where the user did not insist on it.
+    """
     named = f"{parameter or ''} {said}".lower()
-    if "response_format" in sent and re.search(r"response.?format|json.?(schema|object)|structured|\bschema", named):
-        return str(sent["response_format"]["type"])
+    if "response_format" in sent and _ABOUT_FORMAT.search(named):
+        return str(sent["response_format"]["type"]) if manner.structured == "auto" else None
     if "max_tokens" in sent and "max_completion_tokens" in named:
         return "max_tokens"
     if not _UNSUPPORTED.search(named):  # a value out of range is the user's to mend, not ours to leave out
@@ -73,6 +77,7 @@ def refused_parameter(sent: dict[str, Any], said: str, parameter: str | None) ->
     return next((name for name in OPTIONAL if name in sent and re.search(rf"\b{name}\b", named)), None)
 
 
+_ABOUT_FORMAT = re.compile(r"response.?format|json.?(schema|object)|structured|\bschema|grammar")
 _UNSUPPORTED = re.compile(r"support|unknown|unrecogni|unexpected|not permitted|not allowed|only the default")
 
 
@@ -114,8 +119,9 @@ class _Completion(BaseModel):
 def read_reply(content: bytes, api: Api) -> Reply:
     """The first choice of a completion. A refusal is an answer too, for its reader to judge."""
     try:
-        whole = _Completion.model_validate_json(content)
-    except ValidationError:
+        # By way of bytes: half a surrogate pair, which JSON can hold, is no character and could not be written down.
+        whole = _Completion.model_validate_json(writable(json.dumps(json.loads(content), ensure_ascii=False)))
+    except (ValueError, RecursionError):
         raise BrokenReply("the body is no completion") from None
     choice, usage = whole.choices[0], whole.usage or _Usage()
     if api == "chat":
@@ -127,3 +133,13 @@ def read_reply(content: bytes, api: Api) -> Reply:
     else:
         text = choice.text
     return Reply(text, choice.finish_reason == "length", usage.prompt_tokens or 0, usage.completion_tokens or 0)
+
+
+def writable(text: str) -> str:
+    """A text that can be sent and written down: what is no character becomes a question mark."""
+    return text.encode(errors="replace").decode()
+
+
+def one_line(text: str) -> str:
+    """The beginning of a text without its control characters: terminals obey those."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text[:5000]).split())[:300]

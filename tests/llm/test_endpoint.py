@@ -1,0 +1,265 @@
+"""The client: what it sends, what it does when it is turned away, and what it lets out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty_server import Body, FaultyServer, in_turn
+
+from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
+from fluents.llm.cache import Cache
+from fluents.llm.endpoint import DOWN_AFTER, Endpoint
+from fluents.llm.patience import Patience
+from fluents.llm.usage import Usage
+from fluents.llm.wire import Manner
+
+SCHEMA = {"type": "object", "properties": {"pot": {"type": "string"}}, "required": ["pot"]}
+KEY = "sk-very-secret-0123456789"
+
+
+class Sleeps(list[float]):
+    """Pauses asked for, none of them made."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@pytest.fixture
+def server() -> Iterator[FaultyServer]:
+    with FaultyServer(lambda body: "hot") as running:  # noqa: ARG005
+        yield running
+
+
+def open_endpoint(
+    server: FaultyServer, *, sleeps: Sleeps | None = None, retries: int = 3, cache: Cache | None = None, **manner: Any
+) -> Endpoint:
+    patience = Patience(retries, sleep=Sleeps() if sleeps is None else sleeps)
+    return Endpoint(server.base_url, "any", KEY, manner=Manner(patience=patience, **manner), cache=cache)
+
+
+def test_a_chat_is_asked_with_all_that_decides_the_answer(server: FaultyServer) -> None:
+    question = Question("Is it hot?", system="Be brief.", max_tokens=5, temperature=0.5, top_p=0.9, seed=4)
+    with open_endpoint(server) as endpoint:
+        assert endpoint.ask(question) == ["hot"]
+    assert server.bodies == [
+        {
+            "model": "any",
+            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Is it hot?"}],
+            "max_tokens": 5,
+            "temperature": 0.5,
+            "top_p": 0.9,
+            "seed": 4,
+        }
+    ]
+    assert endpoint.usage == Usage(requests=1, tokens_in=5, tokens_out=1)
+
+
+def test_a_completion_has_one_prompt(server: FaultyServer) -> None:
+    with open_endpoint(server, api="completion") as endpoint:
+        assert endpoint.ask(Question("Water is", system="Facts:", schema=SCHEMA)) == ["hot"]
+    assert server.bodies[0]["prompt"] == "Facts:\n\nWater is"
+    assert "response_format" not in server.bodies[0]
+
+
+def test_samples_have_seeds_and_places_in_the_cache_of_their_own(server: FaultyServer, tmp_path: Path) -> None:
+    server.answer = lambda body: f"seed {body['seed']}"
+    with open_endpoint(server, cache=Cache(tmp_path / "answers.sqlite")) as endpoint:
+        assert endpoint.ask(Question("?", seed=7), samples=2) == ["seed 7", "seed 8"]
+        assert endpoint.ask(Question("?", seed=7), samples=3) == ["seed 7", "seed 8", "seed 9"]
+        assert len(server.bodies) == 3
+        assert endpoint.usage.cached == 2
+
+
+def test_what_was_cut_off_is_still_cut_off_when_it_comes_from_the_cache(server: FaultyServer, tmp_path: Path) -> None:
+    server.fault = in_turn("length")
+    for _ in range(2):
+        with open_endpoint(server, cache=Cache(tmp_path / "answers.sqlite")) as endpoint:
+            [answer] = endpoint.ask(Question("?"))
+            assert isinstance(answer, CutAnswer)
+    assert len(server.bodies) == 1
+
+
+def refusing(name: str, message: str) -> Any:
+    """Refuses requests in whose body this stands."""
+
+    def refuse(body: Body) -> tuple[int, Body] | None:
+        return (400, {"error": {"message": message}}) if name in str(body) else None
+
+    return refuse
+
+
+def test_an_endpoint_that_knows_no_schema_is_asked_for_json_and_that_is_remembered(server: FaultyServer) -> None:
+    server.refuse = refusing("json_schema", "response_format of type json_schema is not supported")
+    with open_endpoint(server) as endpoint:
+        for _ in range(2):
+            assert endpoint.ask(Question("?", schema=SCHEMA, name="schemata-1")) == ["hot"]
+        assert endpoint.left_out == ("json_schema",)
+    assert [body["response_format"]["type"] for body in server.bodies] == ["json_schema", "json_object", "json_object"]
+
+
+def test_an_endpoint_that_knows_no_json_at_all_is_asked_freely(server: FaultyServer) -> None:
+    server.refuse = refusing("response_format", "Unrecognized request argument supplied: response_format")
+    with open_endpoint(server) as endpoint:
+        assert endpoint.ask(Question("?", schema=SCHEMA)) == ["hot"]
+    assert ["response_format" in body for body in server.bodies] == [True, True, False]
+
+
+def test_a_schema_the_user_insists_on_is_not_given_up(server: FaultyServer) -> None:
+    server.refuse = refusing("json_schema", "json_schema is not supported")
+    with open_endpoint(server, structured="schema") as endpoint, pytest.raises(EndpointError, match="json_schema"):
+        endpoint.ask(Question("?", schema=SCHEMA))
+    assert len(server.bodies) == 1
+
+
+def test_no_schema_is_sent_when_it_is_switched_off(server: FaultyServer) -> None:
+    with open_endpoint(server, structured="off") as endpoint:
+        endpoint.ask(Question("?", schema=SCHEMA))
+    assert "response_format" not in server.bodies[0]
+
+
+def test_models_that_want_another_name_for_the_limit_get_it(server: FaultyServer) -> None:
+    server.refuse = refusing(
+        "'max_tokens'", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    )
+    with open_endpoint(server) as endpoint:
+        assert endpoint.ask(Question("?", max_tokens=9)) == ["hot"]
+    assert server.bodies[1]["max_completion_tokens"] == 9
+
+
+def test_a_parameter_the_model_does_not_take_is_left_out_and_told(server: FaultyServer) -> None:
+    server.refuse = refusing("temperature", "Unsupported value: 'temperature' does not support 0 with this model.")
+    with open_endpoint(server) as endpoint:
+        assert endpoint.ask(Question("?")) == ["hot"]
+        assert endpoint.left_out == ("temperature",)
+
+
+def test_a_value_out_of_range_is_told_and_not_left_out(server: FaultyServer) -> None:
+    server.refuse = refusing("temperature", "temperature must be between 0 and 2")
+    with open_endpoint(server) as endpoint, pytest.raises(EndpointError, match="between 0 and 2"):
+        endpoint.ask(Question("?", temperature=9))
+
+
+@pytest.mark.parametrize(
+    ("status", "fix"), [(400, "parameters"), (401, "key"), (403, "key"), (404, "/v1"), (307, "address")]
+)
+def test_what_cannot_be_mended_by_asking_again_is_told_at_once(server: FaultyServer, status: int, fix: str) -> None:
+    server.refuse = lambda body: (status, {"error": {"message": f"no\x1b[31m good: Bearer {KEY}"}})  # noqa: ARG005
+    with open_endpoint(server) as endpoint, pytest.raises(EndpointError) as caught:
+        endpoint.ask(Question("?"))
+    assert caught.value.what == f"the endpoint answered {status}: no [31m good: Bearer [key]"
+    assert fix in str(caught.value.fix)
+    assert caught.value.where == server.base_url
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"message": "This model's maximum context length is 10 tokens, max_tokens is 5"}),
+        (400, {"message": "request (10 tokens) exceeds the available context size (5 tokens)"}),
+        (400, {"message": "The response was filtered", "code": "content_filter"}),
+        (413, {"message": "Request Entity Too Large"}),
+    ],
+)
+def test_a_question_that_is_refused_for_itself_is_that_questions_trouble(
+    server: FaultyServer, status: int, error: Body
+) -> None:
+    server.refuse = lambda body: (status, {"error": error}) if "long" in str(body) else None
+    with open_endpoint(server) as endpoint:
+        with pytest.raises(NoAnswerError, match="refused"):
+            endpoint.ask(Question("long"))
+        assert endpoint.ask(Question("short")) == ["hot"]
+        assert endpoint.usage.failed == 1
+    assert len(server.bodies) == 2
+
+
+def test_an_empty_account_is_told_at_once(server: FaultyServer) -> None:
+    error = {"message": "You exceeded your current quota", "code": "insufficient_quota"}
+    server.refuse = lambda body: (429, {"error": error})  # noqa: ARG005
+    with open_endpoint(server) as endpoint, pytest.raises(EndpointError, match="quota"):
+        endpoint.ask(Question("?"))
+    assert len(server.bodies) == 1
+
+
+def test_pauses_grow_and_are_as_long_as_the_server_asks(server: FaultyServer) -> None:
+    server.fault = in_turn("500", "500", "429-date", "429")
+    sleeps = Sleeps()
+    with open_endpoint(server, sleeps=sleeps, retries=4) as endpoint:
+        assert endpoint.ask(Question("?")) == ["hot"]
+        assert endpoint.usage == Usage(requests=5, retried=4, tokens_in=1, tokens_out=1)
+    assert 0.25 <= sleeps[0] <= 0.5 <= sleeps[1] <= 1.0
+    assert all(pause >= 0.1 for pause in sleeps)
+
+
+def test_a_server_that_wants_an_hour_is_not_waited_for(server: FaultyServer) -> None:
+    server.fault = in_turn("429-hour")
+    with open_endpoint(server) as endpoint, pytest.raises(EndpointError, match="wait 3600 s"):
+        endpoint.ask(Question("?"))
+
+
+def test_an_endpoint_that_never_answered_is_down(server: FaultyServer) -> None:
+    server.fault = lambda number, body: "500"  # noqa: ARG005
+    with open_endpoint(server) as endpoint, pytest.raises(EndpointError, match="no answer after 4 tries: status 500"):
+        endpoint.ask(Question("?"))
+
+
+def test_one_question_that_always_fails_does_not_end_a_run_but_an_outage_does(server: FaultyServer) -> None:
+    server.fault = lambda number, body: "drop" if "poison" in str(body) else None  # noqa: ARG005
+    with open_endpoint(server, retries=1) as endpoint:
+        for _ in range(DOWN_AFTER):
+            endpoint.ask(Question("fine"))
+            with pytest.raises(NoAnswerError):
+                endpoint.ask(Question("poison"))
+        for _ in range(DOWN_AFTER - 2):
+            with pytest.raises(NoAnswerError):
+                endpoint.ask(Question("poison"))
+        with pytest.raises(EndpointError, match="no answer after 2 tries"):
+            endpoint.ask(Question("poison"))
+
+
+def test_a_server_that_is_not_there_is_told_without_waiting() -> None:
+    with FaultyServer(str) as gone:
+        pass
+    sleeps = Sleeps()
+    with open_endpoint(gone, sleeps=sleeps) as endpoint, pytest.raises(EndpointError, match="cannot connect"):
+        endpoint.ask(Question("?"))
+    assert sleeps == []
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("drip", "within 0.5 s"), ("hang", "within 0.5 s"), ("huge", "MB")])
+def test_an_answer_without_end_is_ended(server: FaultyServer, fault: str, reason: str) -> None:
+    server.fault, server.hang = (lambda number, body: fault), 1.0  # noqa: ARG005
+    started = time.monotonic()
+    timeout = 20 if fault == "huge" else 0.5
+    with open_endpoint(server, retries=0, timeout=timeout) as endpoint, pytest.raises(EndpointError, match=reason):
+        endpoint.ask(Question("?"))
+    assert time.monotonic() - started < 5
+
+
+def test_neither_answers_nor_what_is_shown_of_the_endpoint_holds_the_key(server: FaultyServer, tmp_path: Path) -> None:
+    server.answer = lambda body: f"your header was Bearer {KEY}"  # noqa: ARG005
+    with open_endpoint(server, cache=Cache(tmp_path / "answers.sqlite")) as endpoint:
+        assert endpoint.ask(Question("?")) == ["your header was Bearer [key]"]
+        assert KEY not in repr(endpoint)
+        assert KEY not in repr(vars(endpoint))
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert not any(KEY.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_text_that_is_no_unicode_neither_breaks_the_asking_nor_the_cache(
+    server: FaultyServer, tmp_path: Path
+) -> None:
+    server.answer = lambda body: "half a pair: \ud83d"  # noqa: ARG005
+    with open_endpoint(server, cache=Cache(tmp_path / "answers.sqlite")) as endpoint:
+        assert endpoint.ask(Question("half a pair: \ud83d")) == ["half a pair: ?"]
+
+
+def test_no_proxy_stands_between_this_machine_and_itself(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with open_endpoint(server) as endpoint:
+        assert endpoint.ask(Question("?")) == ["hot"]
