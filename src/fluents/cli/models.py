@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -32,12 +32,12 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """A language model as the command line names it. Each field is an option: see `with_model_options`."""
+    """A language model as the command line names it. Each field is an option: see `options.with_options`."""
 
     model: Annotated[str | None, _option(help="The model's name, as the endpoint knows it.")] = None
     base_url: Annotated[
-        str, _option(envvar="OPENAI_BASE_URL", help="Any OpenAI-compatible endpoint.", show_envvar=True)
-    ] = "https://api.openai.com/v1"
+        str | None, _option(help="Any OpenAI-compatible endpoint; else $OPENAI_BASE_URL, else OpenAI's own.")
+    ] = None
     api: Annotated[Literal["chat", "completion"], _option(help="How the endpoint is asked.")] = "chat"
     key_file: Annotated[Path | None, _option(help="A file with the key, instead of OPENAI_API_KEY.")] = None
     key_variable: Annotated[str | None, _option(help="The environment variable with the key.")] = None
@@ -59,6 +59,12 @@ class ModelChoice:
     price_out: Annotated[float | None, _option(min=0, help="Of a million tokens written.")] = None
 
     @property
+    def address(self) -> str:
+        from fluents.llm.access import OPENAI, checked_url
+
+        return checked_url(self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
+
+    @property
     def prices(self) -> Prices | None:
         from fluents.llm.usage import Prices
 
@@ -72,27 +78,6 @@ class ModelChoice:
         from fluents.llm.wire import Manner
 
         return Manner(self.api, self.structured, self.timeout, Patience(self.retries))
-
-
-def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with its parameter `choice: ModelChoice` spelled out as options, so that all commands share them."""
-    hints = get_type_hints(ModelChoice, include_extras=True)
-    defaults = {field.name: field.default for field in fields(ModelChoice)}
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
-        for name, default in defaults.items()
-    ]
-    signature = inspect.signature(command, eval_str=True)
-    own = [parameter for parameter in signature.parameters.values() if parameter.name != "choice"]
-
-    def run(**given: Any) -> None:
-        choice = ModelChoice(**{name: given.pop(name) for name in defaults})
-        command(**given, choice=choice)
-
-    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-    run.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *options]}
-    return run
 
 
 @contextmanager
@@ -114,7 +99,7 @@ def open_model(choice: ModelChoice) -> Iterator[Model]:
 
 
 def _endpoint(choice: ModelChoice) -> Endpoint:
-    from fluents.llm.access import checked_url, find_key
+    from fluents.llm.access import find_key
     from fluents.llm.cache import Cache
     from fluents.llm.endpoint import Endpoint
 
@@ -122,10 +107,9 @@ def _endpoint(choice: ModelChoice) -> Endpoint:
         raise InputError("no model is named", fix="--model NAME, as the endpoint knows it")
     if choice.cache is not None and choice.no_cache:
         raise InputError("--cache and --no-cache", fix="give one of them")
-    address = checked_url(choice.base_url)
-    key = find_key(address, file=choice.key_file, variable=choice.key_variable)
+    key = find_key(choice.address, file=choice.key_file, variable=choice.key_variable)
     cache = None if choice.no_cache else Cache(choice.cache)
-    return Endpoint(address, choice.model, key, manner=choice.manner, cache=cache)
+    return Endpoint(choice.address, choice.model, key, manner=choice.manner, cache=cache)
 
 
 def _recorded(choice: ModelChoice, path: Path, stack: ExitStack) -> Recorded:
@@ -140,7 +124,7 @@ def _recorded(choice: ModelChoice, path: Path, stack: ExitStack) -> Recorded:
         raise InputError("no model is named", fix="--model NAME, as when the answers were kept", where=path)
     cache = Cache(path)
     stack.callback(cache.close)
-    return Recorded.of_cache(cache, choice.base_url, choice.model, choice.manner)
+    return Recorded.of_cache(cache, choice.address, choice.model, choice.manner)
 
 
 def _recording(model: Model, path: str | None, stack: ExitStack) -> Model:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from fluents.cli.models import ModelChoice, open_model, with_model_options
+from fluents.cli.models import ModelChoice, open_model
+from fluents.cli.options import changed, with_options
 from fluents.cli.output import emit, messages, step_progress
 from fluents.errors import InputError
 from fluents.records import Trace
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
 Rate: TypeAlias = Callable[[Trace], Trace]
 
 
-@with_model_options
+@with_options
 def salience(
     file: Annotated[str, typer.Argument(help="Traces: a file, a dataset's split, or - for standard input.")],
-    choice: ModelChoice,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write JSONL here.")] = None,
     scope: Annotated[
         Literal["global", "local", "both"], typer.Option(help="For the goal, for each step, or both.")
@@ -36,6 +36,8 @@ def salience(
         Literal["paper", "likert"], typer.Option(help="Prompted: the short question, or the annotators' criteria.")
     ] = "paper",
     as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
+    *,
+    choice: ModelChoice,
 ) -> None:
     """Rate how much each entity matters, to the goal and in each step: 1 to 5, and 0 for irrelevant.
 
@@ -46,8 +48,9 @@ def salience(
     from fluents.cli.sources import Source
     from fluents.report.salience_tables import salience_view
 
-    if method == "offline" and choice.model is not None:
-        raise InputError("--model is for --method prompted", fix="add --method prompted, or leave --model out")
+    foreign = [option for option in changed(choice) if option != "--base-url"]  # which may come from the environment
+    if method == "offline" and foreign:
+        raise InputError(f"{foreign[0]} is for --method prompted", fix="add --method prompted, or leave it out")
     with _method(method, _scopes(scope), form, choice) as (rate, rater):
         rated = (rate(trace) for trace in Source(file).traces())
         emit(rated, partial(salience_view, rater=rater), output, as_json)

@@ -25,10 +25,11 @@ def serve_model(
 
     Example: `fluents serve-model --port 8080`
     """
-    from fluents.trackers.serving import Server, serve
+    from fluents.trackers.serving import Server, check_free, serve
     from fluents.weights import DEFAULT, ensure
     from fluents.weights.catalogue import find, is_here
 
+    check_free(port)
     if not is_here(find(DEFAULT)):
         with download_progress("fetching the model's weights (98 MB, once)") as progress:
             ensure(DEFAULT, progress)

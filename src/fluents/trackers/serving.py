@@ -36,12 +36,11 @@ def serve(port: int = 0, adapter: str | None = None, slots: int = 1) -> Iterator
     One slot answers one request after another, and the same one always alike; more are faster, but a request's answer
     then depends on what else is asked at that moment.
     """
+    check_free(port)
     base = ensure(DEFAULT)
     path = base if adapter is None else merged(base, adapter_path(adapter))
     name = DEFAULT if adapter is None else f"{DEFAULT}+{adapter}"
-    _check_free(port)
-    # Threads of llama.cpp that wait for each other must not spin on a machine that has other work.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the engine does, and for its reasons
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -58,7 +57,7 @@ def serve(port: int = 0, adapter: str | None = None, slots: int = 1) -> Iterator
     try:
         server: Any = xllamacpp.Server(params)
     except RuntimeError as error:
-        _check_free(port)
+        check_free(port)
         raise ModelError(f"the model could not be served: {error}", where=path, fix="fluents weights verify") from None
     # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
     server.handle_completions({"prompt": "\n", "max_tokens": 1})
@@ -68,8 +67,8 @@ def serve(port: int = 0, adapter: str | None = None, slots: int = 1) -> Iterator
         del server
 
 
-def _check_free(port: int) -> None:
-    """llama.cpp only says that something failed; a port in use is the likely thing, and the user's to mend."""
+def check_free(port: int) -> None:
+    """Tells a port that cannot be had; llama.cpp only says that something failed."""
     with socket.socket() as probe:
         if os.name != "nt":  # as servers do, so that a port whose last connections are fading counts as free
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

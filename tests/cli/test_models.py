@@ -1,0 +1,124 @@
+"""The options that name a model: from the command line to a model that answers, and what is told at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from faulty_server import FaultyServer
+from fluents.cli.models import ModelChoice, open_model
+from fluents.cli.options import with_options
+from fluents.errors import FluentsError, InputError
+from fluents.llm import EndpointError, Question
+
+KEY = "sk-of-the-user-0123456789"
+Run = Callable[..., Result]
+
+
+@with_options
+def ask(prompt: str, *, choice: ModelChoice) -> None:
+    """A command as ours are: asks one question and prints the answer."""
+    with open_model(choice) as model:
+        print(*model.ask(Question(prompt)))
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
+    monkeypatch.setenv("FLUENTS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with FaultyServer(lambda body: f"hot {body['seed']}") as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.base_url)
+        yield running
+
+
+@pytest.fixture
+def run(server: FaultyServer) -> Run:  # noqa: ARG001 - for its environment
+    app = typer.Typer()
+    app.command()(ask)
+
+    def call(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(app, list(map(str, arguments)))
+
+    return call
+
+
+def error_of(result: Result) -> FluentsError:
+    assert isinstance(result.exception, FluentsError)
+    return result.exception
+
+
+def test_a_question_is_answered_kept_and_counted(run: Run, server: FaultyServer, tmp_path: Path) -> None:
+    prices = ("--price-in", "1000000", "--price-out", "1")
+    first, second = run("hot?", "--model", "any", *prices), run("hot?", "--model", "any", *prices)
+    assert (first.exit_code, first.stdout, second.stdout) == (0, "hot 1\n", "hot 1\n")
+    assert "1 requests (0 retried" in first.stderr
+    assert "1 tokens in, 2 out, cost 1.0000" in first.stderr
+    assert "0 requests" in second.stderr
+    assert "1 answers from the cache" in second.stderr
+    assert len(server.bodies) == 1
+    assert (tmp_path / "cache" / "answers.sqlite").exists()
+
+
+def test_the_users_openai_key_does_not_go_to_another_server_in_the_clear(run: Run, server: FaultyServer) -> None:
+    run("hot?", "--model", "any")
+    assert KEY not in str(server.headers)
+    run("hot?", "--model", "any", "--no-cache", "--key-variable", "OPENAI_API_KEY")
+    assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+
+
+def test_without_the_cache_everything_is_asked_again_and_nothing_written(
+    run: Run, server: FaultyServer, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        run("hot?", "--model", "any", "--no-cache")
+    assert len(server.bodies) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recorded_run_plays_back_when_the_endpoint_is_gone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, cache = tmp_path / "run.jsonl", tmp_path / "kept.sqlite"
+    run("hot?", "--model", "any", "--cache", cache, "--record", record)
+    with monkeypatch.context() as gone:
+        gone.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+        assert run("hot?", "--from-record", record).stdout == "hot 1\n"
+        assert "no answer to this question" in str(error_of(run("cold?", "--from-record", record)))
+    assert run("hot?", "--model", "any", "--from-record", cache).stdout == "hot 1\n"
+    assert "no model is named" in str(error_of(run("hot?", "--from-record", cache)))
+
+
+def test_a_run_that_fails_leaves_no_record(run: Run, server: FaultyServer, tmp_path: Path) -> None:
+    server.refuse = lambda body: (401, {"error": {"message": "who are you?"}})  # noqa: ARG005
+    result = run("hot?", "--model", "any", "--record", tmp_path / "run.jsonl")
+    assert isinstance(error_of(result), EndpointError)
+    assert "1 requests" in result.stderr, "what was used is told nevertheless"
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) -> None:
+    server.refuse = lambda body: (400, {"error": {"message": "unknown: seed"}}) if body.get("seed") == 1 else None
+    server.answer = lambda body: str("seed" in body)
+    result = run("hot?", "--model", "any")
+    assert result.stdout == "False\n"
+    assert "does not take seed" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ((), "no model is named"),
+        (("--model", "any", "--cache", "a.sqlite", "--no-cache"), "--cache and --no-cache"),
+        (("--model", "any", "--base-url", "localhost:8080"), "no address"),
+        (("--model", "any", "--key-file", "/nowhere/key"), "no such file"),
+        (("--model", "any", "--from-record", "/nowhere/run.jsonl"), "no such file"),
+    ],
+)
+def test_what_the_user_can_mend_is_told(run: Run, arguments: tuple[str, ...], what: str) -> None:
+    error = error_of(run("hot?", *arguments))
+    assert isinstance(error, InputError | EndpointError)
+    assert what in str(error)
