@@ -37,14 +37,15 @@ def segment(
 def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]:
     """The procedures of files in any shape, text or JSON."""
     from fluents.data.shapes import read_traces
-    from fluents.segment import read_text
-    from fluents.segment import segment as segment_text
 
     for file in files:
         if _is_json(file):
             for trace in read_traces(file):
                 yield trace.procedure if goal is None else trace.procedure.replace(goal=goal)
         else:
+            from fluents.segment import read_text  # datasets need no sentence splitter
+            from fluents.segment import segment as segment_text
+
             yield segment_text(read_text(file), goal=goal, source=None if file == "-" else file)
 
 

@@ -14,12 +14,14 @@ import typer
 from rich.console import RenderableType
 
 from fluents import jsonl
+from fluents.cli.keeping import Salient
 from fluents.cli.models import ModelChoice
 from fluents.cli.options import changed, with_options
 from fluents.cli.output import emit, messages
 from fluents.cli.segment import procedures, unique_ids
 from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
 from fluents.cli.track_local import LocalChoice, local_tracker
+from fluents.cli.track_neural import NeuralChoice, open_neural
 from fluents.cli.track_run import Drawing, Run, one_by_one
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
@@ -32,7 +34,11 @@ SUFFIXES = (".txt", ".md", ".json", ".jsonl")
 def track(
     files: Annotated[list[str], typer.Argument(help="Texts, JSON files, folders, datasets; - is standard input.")],
     tracker: Annotated[
-        str, typer.Option(help="local: the embedded model, offline. llm: any OpenAI-compatible language model.")
+        str,
+        typer.Option(
+            help="local: the embedded model, offline. llm: any OpenAI-compatible language model. neural: a model you "
+            "trained."
+        ),
     ] = "local",
     goal: Annotated[str | None, typer.Option(help="The goal, instead of the title found.")] = None,
     output: Annotated[
@@ -43,10 +49,12 @@ def track(
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many procedures.")] = None,
     as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
     *,
+    salient: Salient,
     drawing: Drawing,
     local: LocalChoice,
     llm: LlmChoice,
     model: ModelChoice,
+    neural: NeuralChoice,
 ) -> None:
     """Track what changes at every step: with the embedded model, offline, or with a language model of your choice.
 
@@ -58,12 +66,13 @@ def track(
     """
     if resume and output is None:
         raise InputError("--resume needs --output", fix="name the file to go on with")
-    choices = Choices(drawing, local, llm, model)
+    choices = Choices(drawing, local, llm, model, neural)
     wanted = islice(unique_ids(procedures(_expanded(files), goal)), limit)
     if llm.dry_run and tracker == "llm":
         rehearse(wanted, llm, drawing, as_json)
         return
-    with choices.opened(tracker) as run:
+    with choices.opened(tracker) as track_all:
+        run = salient.after(track_all)
         if output is None or output == "-":
             done = run(wanted)
             traces = list(done) if html else done
@@ -86,16 +95,21 @@ class Choices:
     local: LocalChoice
     llm: LlmChoice
     model: ModelChoice
+    neural: NeuralChoice
 
     def opened(self, tracker: str) -> AbstractContextManager[Run]:
         """The tracker of this name, ready to run; options of the others are refused, not ignored."""
         from fluents.trackers import load
 
         load(tracker)  # says which there are
+        groups = {"local": (self.local,), "llm": (self.llm, self.model), "neural": (self.neural,)}
+        for other, choices in groups.items():
+            if other != tracker:
+                self._refuse(tracker, other, *choices)
         if tracker == "llm":
-            self._refuse(tracker, "local", self.local)
             return open_llm(self.llm, self.model, self.drawing)
-        self._refuse(tracker, "llm", self.llm, self.model)
+        if tracker == "neural":
+            return nullcontext(open_neural(self.neural, self.drawing))
         return nullcontext(partial(one_by_one, local_tracker(self.local, self.drawing)))
 
     def _refuse(self, tracker: str, other: str, *choices: object) -> None:

@@ -1,4 +1,4 @@
-"""fluents train local | sample"""
+"""fluents train local | neural | sample"""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.output import messages, step_progress
+from fluents.cli.train_neural import neural
 
 app = typer.Typer(
     help="Teach models, and draw answers from them for whole datasets. Needs: pip install 'fluents\\[train]'",
     no_args_is_help=True,
 )
+app.command()(neural)
 
 
 @app.command()

@@ -11,7 +11,7 @@ from typing import Any
 
 from fluents.errors import FluentsError, InputError, MissingExtraError
 from fluents.jsonl import atomic_output, parse_json, wrong_shape_is_input_error
-from fluents.neural.inputs import STYLES, Style, System, system_named
+from fluents.neural.inputs import CARD, STYLES, Style, System, system_named
 from fluents.neural.network import Network, OutOfMemory
 from fluents.neural.rows import Codec
 from fluents.version import __version__
@@ -24,7 +24,6 @@ try:
 except ImportError as error:
     raise MissingExtraError(error.name or "torch", "train") from None
 
-CARD = "fluents.json"
 WEIGHTS = "model.safetensors"
 
 

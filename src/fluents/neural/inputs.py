@@ -14,6 +14,9 @@ Style: TypeAlias = Literal["openpi", "openpi-c"]
 STYLES: tuple[Style, ...] = ("openpi", "openpi-c")
 """How a question is put: OpenPI (2020) gives the steps alone, OpenPI-C the goal too and asks what happens."""
 
+CARD = "fluents.json"
+"""The file that makes a folder a checkpoint of ours."""
+
 SEPARATOR = "[SEP]"
 """Between the past steps and the current one, in the style of 2020."""
 

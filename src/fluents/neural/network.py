@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from fluents.errors import FluentsError, MissingExtraError
+from fluents.neural.drawing import Decoding
 from fluents.neural.emem import Compress, Memory, add_memory
 from fluents.neural.rows import Round, Row
 
@@ -21,6 +21,11 @@ except ImportError as error:
 
 IGNORED = -100
 """The label of a position that is not to be learnt."""
+
+
+def best_device() -> str:
+    """A GPU if there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class OutOfMemory(FluentsError):
@@ -38,31 +43,6 @@ def enough_memory(fix: str) -> Iterator[None]:
         if "can't allocate memory" not in str(error):  # how torch says it of the processor's
             raise
         raise OutOfMemory("the computer's memory is full", fix=fix) from None
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """How answers are drawn: greedily, by beam search, or by sampling where top-k or top-p is given."""
-
-    beams: int = 4
-    top_k: int | None = None
-    top_p: float | None = None
-    temperature: float = 1.0
-    length_penalty: float = 1.0
-    """Over 1, beam search prefers longer answers: more changes."""
-
-    def options(self) -> dict[str, Any]:
-        """As the library's `generate` takes them."""
-        if self.top_k is not None or self.top_p is not None:
-            return {
-                "do_sample": True,
-                "top_k": self.top_k or 0,
-                "top_p": 1.0 if self.top_p is None else self.top_p,
-                "temperature": self.temperature,
-            }
-        if self.beams == 1:
-            return {"do_sample": False}
-        return {"do_sample": False, "num_beams": self.beams, "length_penalty": self.length_penalty}
 
 
 class Network(nn.Module):  # type: ignore[misc]

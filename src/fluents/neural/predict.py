@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from fluents.errors import InputError, MissingExtraError
 from fluents.neural.checkpoint import Trained
+from fluents.neural.drawing import Decoding
 from fluents.neural.emem import Memory
 from fluents.neural.inputs import entities, merged, question, read_answer
-from fluents.neural.network import Decoding, enough_memory
+from fluents.neural.network import enough_memory
 from fluents.neural.rows import Row
 from fluents.records import Procedure, Reject, StateChange, Trace
 
@@ -76,6 +78,14 @@ def predict(
         if on_step:
             on_step(done, total)
     return said
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """What is drawn in here depends on the seed alone, and what is drawn after does not depend on it."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
 
 
 def _turns(trained: Trained, procedures: Sequence[Procedure]) -> list[list[tuple[int, int]]]:

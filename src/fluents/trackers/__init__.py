@@ -24,6 +24,7 @@ class Tracker(Protocol):
 TRACKERS = {
     "local": "fluents.trackers.local:LocalTracker",
     "llm": "fluents.trackers.llm.tracker:LlmTracker",
+    "neural": "fluents.trackers.neural:NeuralTracker",
 }
 """Name → "module:class"."""
 

@@ -1,0 +1,260 @@
+"""Train the papers' neural systems: one loop on accelerate, for a processor, a GPU or many. All knobs in Settings."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fluents.errors import InputError, MissingExtraError
+from fluents.jsonl import atomic_output, parse_json, wrong_shape_is_input_error
+from fluents.metrics.original import original
+from fluents.neural.checkpoint import WEIGHTS, Trained, save_shape, save_weights
+from fluents.neural.network import enough_memory
+from fluents.records import Trace
+from fluents.trackers.neural import Neural, traces
+from fluents.training.neural_batches import Unit, batches, packed, rounds_of, units
+from fluents.training.state import load_state, save_state
+
+try:
+    import torch
+    from accelerate import Accelerator, DistributedDataParallelKwargs
+    from accelerate.utils import broadcast_object_list
+except ImportError as error:
+    raise MissingExtraError(error.name or "accelerate", "train") from None
+
+METRICS = ("loss", "exact", "bleu", "rouge", "last")
+"""What the kept weights are the best in, on dev: loss, an F1 of the answers, or none, and the last are kept."""
+
+_SMALLER = "a smaller --batch, or a larger --accumulate"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every knob of a run. The defaults are the papers'."""
+
+    epochs: int = 30
+    learning_rate: float = 5e-5
+    warmup: float = 0.0
+    """Share of the updates over which the rate rises; then it falls to nothing in a straight line."""
+    weight_decay: float = 0.0
+    batch: int = 8
+    """Rows an update, over all processes. With memory, whole procedures of about so many rows."""
+    accumulate: int = 1
+    """Parts an update's batch is run in, where it does not fit at once."""
+    metric: str = "loss"
+    patience: int = 0
+    """Epochs without a better dev metric after which training ends; 0 for never."""
+    precision: str = "auto"
+    """bf16, float32, or auto: bf16 on a GPU that has it."""
+    seed: int = 1
+
+
+Report = Callable[[dict[str, Any]], None]
+
+
+def train(
+    trained: Trained,
+    gold: Sequence[Trace],
+    dev: Sequence[Trace],
+    out: Path,
+    settings: Settings,
+    report: Report = lambda _: None,
+) -> Path:
+    """Train into `out`: a checkpoint of the best epoch, train.json and train.csv with the curve.
+
+    A run goes on after the last whole epoch in its folder, bit for bit; a finished run is left as it is.
+    """
+    if settings.metric not in METRICS:
+        raise InputError(f"no metric {settings.metric!r}", fix=f"one of: {', '.join(METRICS)}")
+    items = units(gold, trained.system, trained.card.style, trained.codec)
+    if not items:
+        raise InputError("there is nothing to learn: no procedure has a change")
+    log = _log_so_far(out, settings, trained)
+    if _ended(log, settings):
+        return out
+    run = _Run(trained, dev, out, settings)
+    run.resume(len(log))
+    while not _ended(log, settings):
+        log.append(run.epoch(items, len(log) + 1, report))
+        run.keep(log)
+        report(log[-1])
+    run.forget(len(log))
+    return out
+
+
+def _ended(log: Sequence[dict[str, Any]], settings: Settings) -> bool:
+    """Whether all epochs are done, or the dev metric has not become better for as long as one waits."""
+    return len(log) >= settings.epochs or 0 < settings.patience <= len(log) - best_epoch(log)
+
+
+def best_epoch(log: Sequence[dict[str, Any]]) -> int:
+    """The epoch with the best dev metric, counted from 1; the first of equals. 0 for none."""
+    return max(range(1, len(log) + 1), key=lambda epoch: (log[epoch - 1]["value"], -epoch), default=0)
+
+
+class _Run:
+    """The network, its optimiser, and what is kept of them on disk."""
+
+    def __init__(self, trained: Trained, dev: Sequence[Trace], out: Path, settings: Settings) -> None:
+        self.trained, self.dev, self.out, self.settings = trained, dev, out, settings
+        handlers = [DistributedDataParallelKwargs(find_unused_parameters=trained.system.memory)]
+        self.accelerator = Accelerator(mixed_precision=_precision(settings), kwargs_handlers=handlers)
+        torch.set_float32_matmul_precision("high")
+        self.network = trained.network.to(self.accelerator.device)
+        self.parameters = {name: p for name, p in self.network.named_parameters() if p.requires_grad}
+        self.optimizer = torch.optim.AdamW(
+            self.parameters.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+        self.model = self.accelerator.prepare_model(self.network)
+        self.dev_units = units(dev, trained.system, trained.card.style, trained.codec)
+        if self.accelerator.is_main_process:
+            out.mkdir(parents=True, exist_ok=True)
+            save_shape(trained, out)
+
+    def epoch(self, items: Sequence[Unit], number: int, report: Report) -> dict[str, Any]:
+        """Once through the data; what there is to say of it."""
+        # Of the epoch and the process alone, so that a resumed run draws the same.
+        torch.manual_seed((self.settings.seed * 1000 + number) * 1000 + self.accelerator.process_index)
+        cut = batches(items, self.settings.batch, random.Random(f"{self.settings.seed}-{number}"))
+        self.network.train()
+        total, began = torch.zeros((), device=self.accelerator.device), time.monotonic()
+        with enough_memory(_SMALLER):
+            for place, batch in enumerate(cut, start=1):
+                self._schedule((number - 1 + (place - 1) / len(cut)) / self.settings.epochs)
+                loss = self._update(batch)
+                total += loss
+                if place % 10 == 0 or place == len(cut):  # reading the loss waits for the device
+                    tokens = sum(unit.tokens for unit in batch)
+                    report({"epoch": number, "step": place, "steps": len(cut), "loss": float(loss) / tokens})
+        seconds = time.monotonic() - began
+        every = sum(unit.tokens for unit in items)
+        train_loss = float(self.accelerator.reduce(total)) / every
+        entry = {"epoch": number, "updates": len(cut), "train_loss": train_loss, **self._measure(number)}
+        return entry | {"seconds": round(seconds, 1)}
+
+    def _update(self, batch: Sequence[Unit]) -> Any:
+        """One step of the optimiser; returns this process's share of the summed loss.
+
+        The gradient is of the mean over all tokens of the batch, however it is dealt and cut up.
+        """
+        world, rank = self.accelerator.num_processes, self.accelerator.process_index
+        mine = batch[rank::world]
+        parts = [mine[start :: self.settings.accumulate] for start in range(min(self.settings.accumulate, len(mine)))]
+        share = world / sum(unit.tokens for unit in batch)
+        loss = torch.zeros((), device=self.accelerator.device)
+        if not parts:  # more processes than units: this one only keeps the others company
+            parts, share = [batch[:1]], 0.0
+        for number, part in enumerate(parts, start=1):
+            with nullcontext() if number == len(parts) else self.accelerator.no_sync(self.model):
+                one = self.model(rounds_of(part))
+                self.accelerator.backward(one * share)
+            loss += one.detach() * bool(share)
+        torch.nn.utils.clip_grad_norm_(self.parameters.values(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    def _schedule(self, done: float) -> None:
+        """The learning rate after a share of the whole run."""
+        rising = self.settings.warmup
+        factor = done / rising if done < rising else (1 - done) / (1 - rising)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * factor
+
+    def _measure(self, epoch: int) -> dict[str, Any]:
+        """Figures on dev, and the one value, the higher the better, by which weights are kept."""
+        self.network.eval()
+        metric = self.settings.metric
+        figures: dict[str, Any] = {"dev_loss": self._dev_loss() if self.dev_units else None}
+        if self.dev_units and metric not in ("loss", "last"):
+            figures[metric] = self._dev_f1(metric)
+        if not self.dev_units or metric == "last":
+            return figures | {"value": epoch}
+        return figures | {"value": -figures["dev_loss"] if metric == "loss" else figures[metric]}
+
+    def _dev_loss(self) -> float:
+        """The mean loss of a token of dev's answers."""
+        total = torch.zeros((), device=self.accelerator.device)
+        near = packed(sorted(self.dev_units, key=lambda unit: unit.size), max(32, self.settings.batch))
+        with torch.no_grad(), enough_memory(_SMALLER), self.accelerator.autocast():
+            for batch in near[self.accelerator.process_index :: self.accelerator.num_processes]:
+                total += self.network(rounds_of(batch))
+        return float(self.accelerator.reduce(total)) / sum(unit.tokens for unit in self.dev_units)
+
+    def _dev_f1(self, matcher: str) -> float:
+        """F1 of answers to dev under the original metric, strict; entities, where asked for, are the gold ones."""
+        found = [0.0]
+        if self.accelerator.is_main_process:
+            first = {trace.id: trace for trace in self.dev} if self.trained.system.entity else None
+            procedures = [trace.procedure for trace in self.dev]
+            with self.accelerator.autocast():
+                said = traces(self.trained, procedures, Neural(seed=self.settings.seed), model="dev", first=first)
+            found = [float(original(self.dev, said, mode="strict", matchers=[matcher])[matcher]["f1"])]
+        return float(broadcast_object_list(found)[0])
+
+    def keep(self, log: Sequence[dict[str, Any]]) -> None:
+        """Write what the run is after an epoch. The log comes last and says that the rest is whole."""
+        if self.accelerator.is_main_process:
+            if best_epoch(log) == len(log):
+                save_weights(self.network, self.out / WEIGHTS)
+            save_state(self.out / f"epoch-{len(log)}.safetensors", self.parameters, self.optimizer)
+            with atomic_output(self.out / "train.csv") as stream:
+                stream.write(_csv(log))
+            with atomic_output(self.out / "train.json") as stream:
+                stream.write(json.dumps(_summary(self.trained, self.settings, log), indent=1).encode() + b"\n")
+            (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
+        self.accelerator.wait_for_everyone()
+
+    def resume(self, epoch: int) -> None:
+        """Take up the state after an epoch; nothing for a fresh run."""
+        if epoch:
+            load_state(self.out / f"epoch-{epoch}.safetensors", self.parameters, self.optimizer)
+
+    def forget(self, epoch: int) -> None:
+        """A run that is over needs no state to go on with."""
+        if self.accelerator.is_main_process:
+            (self.out / f"epoch-{epoch}.safetensors").unlink(missing_ok=True)
+
+
+def _precision(settings: Settings) -> str:
+    if settings.precision == "auto":
+        return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "no"
+    if settings.precision not in ("bf16", "float32"):
+        raise InputError(f"no precision {settings.precision!r}", fix="auto, bf16 or float32")
+    return "no" if settings.precision == "float32" else "bf16"
+
+
+def _summary(trained: Trained, settings: Settings, log: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"card": asdict(trained.card), "settings": asdict(settings), "best": best_epoch(log), "log": list(log)}
+
+
+def _csv(log: Sequence[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, log[0])
+    writer.writeheader()
+    writer.writerows(log)
+    return text.getvalue().encode()
+
+
+def _log_so_far(out: Path, settings: Settings, trained: Trained) -> list[dict[str, Any]]:
+    """The log of the run in this folder; empty for a fresh one."""
+    file = out / "train.json"
+    if not file.exists():
+        return []
+    with wrong_shape_is_input_error("not the log of a run", str(file)):
+        summary = parse_json(file.read_bytes(), str(file))
+        same = summary["settings"] == asdict(settings) and summary["card"] == asdict(trained.card)
+        log: list[dict[str, Any]] = list(summary["log"])
+    if not same:
+        raise InputError(
+            "this folder holds a run with other settings", where=out, fix="choose another --out, or empty it"
+        )
+    return log

@@ -1,0 +1,76 @@
+"""Batches for the neural systems: of like length, dealt evenly to the processes, the same on every run of a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fluents.neural.inputs import Style, System
+from fluents.neural.rows import Codec, Row, side_by_side, taught
+from fluents.records import Trace
+
+POOL = 40
+"""Batches whose examples are sorted by length together: random enough, and little is padded."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What must be learnt together: a row or, with memory, a whole procedure, round after round."""
+
+    rounds: tuple[tuple[Row, ...], ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.rounds))
+
+    @property
+    def tokens(self) -> int:
+        """Of the answers."""
+        return sum(len(row.answered) for rows in self.rounds for row in rows)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """By which like ones are found: rounds, then the longest answer and question."""
+        return len(self.rounds), max(len(row.answered) * 4 + len(row.asked) for rows in self.rounds for row in rows)
+
+
+def units(traces: Iterable[Trace], system: System, style: Style, codec: Codec) -> list[Unit]:
+    """The units of gold traces. A procedure without a single change was never annotated, and teaches nothing."""
+    found = []
+    for trace in traces:
+        if trace.changes:
+            rounds = [tuple(rows) for rows in taught(trace, system, style, codec)]
+            if system.memory:
+                found.append(Unit(tuple(rounds)))
+            else:
+                found += [Unit(((row,),)) for rows in rounds for row in rows]
+    return found
+
+
+def batches(items: Sequence[Unit], rows: int, rng: random.Random) -> list[list[Unit]]:
+    """All units once, in batches of about so many rows and at least one unit, like sizes together, in random order."""
+    shuffled = rng.sample(items, len(items))
+    pool = max(1, POOL * rows * len(items) // max(1, sum(unit.rows for unit in items)))
+    cut: list[list[Unit]] = []
+    for start in range(0, len(shuffled), pool):
+        cut += packed(sorted(shuffled[start : start + pool], key=lambda unit: unit.size), rows)
+    return rng.sample(cut, len(cut))
+
+
+def packed(items: Iterable[Unit], rows: int) -> list[list[Unit]]:
+    """Units in their order, in batches of at most so many rows; a larger unit is a batch of its own."""
+    cut: list[list[Unit]] = []
+    held = 0
+    for unit in items:
+        if not cut or held + unit.rows > rows:
+            cut.append([])
+            held = 0
+        cut[-1].append(unit)
+        held += unit.rows
+    return cut
+
+
+def rounds_of(batch: Sequence[Unit]) -> list[list[Row]]:
+    """A batch as the network takes it."""
+    return side_by_side([unit.rounds for unit in batch])

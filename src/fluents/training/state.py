@@ -1,0 +1,49 @@
+"""What a training run keeps on disk to go on exactly where it was: weights and optimiser state as plain tensors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fluents.errors import InputError, MissingExtraError
+
+try:
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file, save_file
+except ImportError as error:
+    raise MissingExtraError(error.name or "torch", "train") from None
+
+_ADAM = ("step", "exp_avg", "exp_avg_sq")
+
+
+def save_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> None:
+    """Write parameters and what AdamW knows of each; the file is whole or not there."""
+    kept = {f"weight:{name}": parameter.detach() for name, parameter in parameters.items()}
+    for name, parameter in parameters.items():
+        for key, value in optimizer.state[parameter].items():
+            kept[f"{key}:{name}"] = torch.as_tensor(value)
+    part = file.with_name(f".{file.name}.part")
+    save_file({key: value.contiguous().cpu() for key, value in kept.items()}, str(part))
+    os.replace(part, file)
+
+
+def load_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> None:
+    """Take up what `save_state` wrote, bit for bit."""
+    try:
+        kept = load_file(str(file))
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(kept[f"weight:{name}"])
+                if f"step:{name}" not in kept:  # a parameter no batch has needed yet
+                    continue
+                state = {key: kept[f"{key}:{name}"].to(parameter.device) for key in _ADAM}
+                optimizer.state[parameter] = state | {"step": kept[f"step:{name}"]}
+    except (SafetensorError, OSError, KeyError, RuntimeError) as error:
+        raise InputError(
+            f"the state of the run cannot be read: {str(error).splitlines()[0][:200]}",
+            where=file,
+            fix="start again in an empty folder",
+        ) from None
