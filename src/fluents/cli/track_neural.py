@@ -46,7 +46,9 @@ def open_neural(choice: NeuralChoice, drawing: Drawing) -> Run:
     """The tracker the options make, with many procedures at once."""
     if drawing.samples is not None or drawing.max_changes is not None:
         raise InputError("--samples and --max-changes are no options of the tracker neural", fix="leave them out")
-    return partial(_together, neural_tracker(choice, drawing.seed))
+    tracker = neural_tracker(choice, drawing.seed)
+    tracker.load()  # what is wrong with it must not cost a file that --output would write over
+    return partial(_together, tracker)
 
 
 def neural_tracker(choice: NeuralChoice, seed: int) -> NeuralTracker:
@@ -54,8 +56,6 @@ def neural_tracker(choice: NeuralChoice, seed: int) -> NeuralTracker:
     from fluents.neural.drawing import Decoding
     from fluents.trackers.neural import Neural, NeuralTracker
 
-    if choice.checkpoint is None:
-        raise InputError("the tracker neural needs a checkpoint", fix="--checkpoint FOLDER, of `fluents train neural`")
     decoding = Decoding(choice.beams, choice.top_k, choice.top_p, choice.length_penalty)
     settings = Neural(decoding, choice.rows, seed)
     return NeuralTracker(choice.checkpoint, settings, _first(choice.first, settings))

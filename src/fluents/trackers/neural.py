@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fluents.errors import InputError
 from fluents.mentions import mentioned
 from fluents.neural.drawing import Decoding
 from fluents.records import Procedure, Provenance, Trace
@@ -40,11 +41,11 @@ class NeuralTracker:
 
     def __init__(
         self,
-        checkpoint: Path | str,
+        checkpoint: Path | str | None = None,
         settings: Neural | None = None,
         first: Mapping[str, Trace] | NeuralTracker | None = None,
     ) -> None:
-        self.checkpoint = Path(checkpoint)
+        self.checkpoint = None if checkpoint is None else Path(checkpoint)
         self.settings = settings or Neural()
         self.first = first
         self._trained: Trained | None = None
@@ -55,13 +56,25 @@ class NeuralTracker:
 
     def track_many(self, procedures: Sequence[Procedure], on_step: OnStep | None = None) -> list[Trace]:
         """The changes of every step of several procedures, step k of all of them in one batch."""
-        if self._trained is None:
-            self._trained = _load(self.checkpoint)
+        trained = self.load()
         first = self.first
         if isinstance(first, NeuralTracker):
             first = {trace.id: trace for trace in first.track_many(procedures)}
-        model = self.checkpoint.resolve().name
-        return traces(self._trained, procedures, self.settings, model=model, first=first, on_step=on_step)
+        model = "" if self.checkpoint is None else self.checkpoint.resolve().name
+        return traces(trained, procedures, self.settings, model=model, first=first, on_step=on_step)
+
+    def load(self) -> Trained:
+        """The checkpoint, loaded once."""
+        from fluents.neural.checkpoint import load
+        from fluents.neural.network import best_device
+
+        if self._trained is None:
+            if self.checkpoint is None:
+                raise InputError(
+                    "the tracker neural needs a checkpoint", fix="--checkpoint FOLDER, of `fluents train neural`"
+                )
+            self._trained = load(self.checkpoint, best_device())
+        return self._trained
 
 
 def traces(
@@ -104,10 +117,3 @@ def _decoding(settings: Neural, first: Mapping[str, Trace] | None) -> dict[str, 
         stage = next(iter(first.values())).provenance
         told["first"] = " ".join(part for part in (stage.tracker, stage.model, stage.dataset) if part)
     return told
-
-
-def _load(checkpoint: Path) -> Trained:
-    from fluents.neural.checkpoint import load
-    from fluents.neural.network import best_device
-
-    return load(checkpoint, best_device())
