@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from fluents.cli import data, report, salience, segment, serve_model, track, train, weights
+from fluents.cli import canonicalise, data, expand, report, salience, segment, serve_model, track, train, weights
 from fluents.cli import eval as eval_
 from fluents.errors import FluentsError
 from fluents.version import __version__
@@ -23,6 +23,8 @@ app = typer.Typer(
 )
 app.command("segment")(segment.segment)
 app.command("track")(track.track)
+app.command("canonicalise")(canonicalise.canonicalise)
+app.command("expand")(expand.expand)
 app.command("salience")(salience.salience)
 app.command("report")(report.report)
 app.command("serve-model")(serve_model.serve_model)
