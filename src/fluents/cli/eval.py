@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fluents.cli.keeping import ScoredSalient
+from fluents.cli.options import with_options
 from fluents.cli.output import messages, show, show_json
 from fluents.cli.scoring import STEPWISE, Task, run, scored, show_score, warn
 from fluents.cli.sources import LABELS, RUNS, Source, clusterings
@@ -14,7 +16,9 @@ from fluents.errors import InputError
 from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
+    from fluents.metrics.base import Score
     from fluents.metrics.embedders import Embedder
+    from fluents.records import Trace
 
 app = typer.Typer(
     help="Score predictions against gold by the metrics of the papers, with error bars; compare two systems.",
@@ -41,6 +45,7 @@ Threshold = Annotated[
 
 
 @app.command()
+@with_options
 def original(
     gold: Gold,
     pred: Pred,
@@ -52,17 +57,22 @@ def original(
     errors: Annotated[bool, typer.Option("--errors", help="What wrong predictions are wrong in.")] = False,
     worst: Worst = 0,
     as_json: AsJson = False,
+    *,
+    salient: ScoredSalient,
 ) -> None:
     """OpenPI (2020): every answer against the best match on the other side, step by step.
 
     Example: `fluents eval original --gold openpi:test --pred openpi:gpt2-test --by seen`
     """
     options = {"matchers": [name.strip() for name in matchers.split(",")]}
-    task = Task("original", Source(gold), Source(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json)
+    task = Task(
+        "original", salient.gold(gold), salient.pred(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json
+    )
     run(replace(task, worst=worst, errors=errors))
 
 
 @app.command()
+@with_options
 def cluster(
     gold: Gold,
     pred: Pred,
@@ -72,6 +82,8 @@ def cluster(
     by: ByAny = None,
     worst: Worst = 0,
     as_json: AsJson = False,
+    *,
+    salient: ScoredSalient,
 ) -> None:
     """OpenPI-C (2023): answers that say the same are one cluster, and clusters are matched one to one.
 
@@ -79,35 +91,64 @@ def cluster(
     """
     with messages.status("loading the embedder"):
         options = {"embedder": embedder_named(embedder, threshold)}
-    task = Task("cluster", Source(gold), Source(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json)
+    task = Task(
+        "cluster", salient.gold(gold), salient.pred(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json
+    )
     run(replace(task, worst=worst))
 
 
 @app.command()
-def schemata(gold: Gold, pred: Pred, mode: ModeName = "compat", by: BySteps = None, as_json: AsJson = False) -> None:
+@with_options
+def schemata(
+    gold: Gold,
+    pred: Pred,
+    mode: ModeName = "compat",
+    by: BySteps = None,
+    as_json: AsJson = False,
+    *,
+    salient: ScoredSalient,
+) -> None:
     """OpenPI2.0 (2024): which attributes of which entities change, in the procedure and in each step.
 
     Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
     """
-    run(Task("schemata", Source(gold), Source(pred), mode, by=by, kinds=("topic", "seen"), as_json=as_json))
+    run(Task("schemata", salient.gold(gold), salient.pred(pred), mode, by=by, kinds=("topic", "seen"), as_json=as_json))
 
 
 @app.command()
-def states(gold: Gold, pred: Pred, mode: ModeName = "compat", by: BySteps = None, as_json: AsJson = False) -> None:
+@with_options
+def states(
+    gold: Gold,
+    pred: Pred,
+    mode: ModeName = "compat",
+    by: BySteps = None,
+    as_json: AsJson = False,
+    *,
+    salient: ScoredSalient,
+) -> None:
     """OpenPI2.0: the states before and after, where entity and attribute are given.
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
     """
-    run(Task("states", Source(gold), Source(pred), mode, by=by, kinds=STEPWISE[:3], as_json=as_json))
+    run(Task("states", salient.gold(gold), salient.pred(pred), mode, by=by, kinds=STEPWISE[:3], as_json=as_json))
 
 
 @app.command()
-def complete(gold: Gold, pred: Pred, mode: ModeName = "compat", by: BySteps = None, as_json: AsJson = False) -> None:
+@with_options
+def complete(
+    gold: Gold,
+    pred: Pred,
+    mode: ModeName = "compat",
+    by: BySteps = None,
+    as_json: AsJson = False,
+    *,
+    salient: ScoredSalient,
+) -> None:
     """OpenPI2.0: whole answers, all four fields at once.
 
     Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
     """
-    run(Task("complete", Source(gold), Source(pred), mode, by=by, kinds=STEPWISE[:3], as_json=as_json))
+    run(Task("complete", salient.gold(gold), salient.pred(pred), mode, by=by, kinds=STEPWISE[:3], as_json=as_json))
 
 
 @app.command()
@@ -140,14 +181,39 @@ def salience(
     mode: ModeName = "compat",
     reference: Annotated[str, typer.Option(help="The rater in the gold to hold the other against.")] = "A1",
     rater: Annotated[str | None, typer.Option(help="The rater in the predictions, if there are several.")] = None,
+    plot: Annotated[str | None, typer.Option(help="Draw each procedure's correlation here, as SVG.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """OpenPI2.0: how well a rater's salience correlates with another's.
+    """OpenPI2.0: how well a rater's salience correlates with another's, beside all other raters and the votes.
 
-    Example: `fluents eval salience --gold openpi2:dev --pred openpi2:dev --rater gpt-4`
+    Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl --rater offline-1 --plot raters.svg`
     """
-    options = {"reference": reference, "rater": rater}
-    run(Task("salience", Source(gold), Source(pred), mode, options, as_json=as_json))
+    from fluents.metrics.salience_raters import others
+
+    task = Task("salience", Source(gold), Source(pred), mode, {"reference": reference, "rater": rater}, as_json=as_json)
+    with messages.status(plain(f"scoring {pred}")):
+        meant = list(task.gold.traces())
+        score = task.function(meant, task.pred.traces())
+        beside = others(meant, mode=mode, reference=reference)  # type: ignore[arg-type]
+        beside.pop(rater or "", None)
+    show_score(task, score, beside)
+    if plot is not None:
+        _draw(plot, meant, {rater or pred: score} | beside, reference)
+
+
+def _draw(path: str, gold: list[Trace], scores: dict[str, Score], reference: str) -> None:
+    from fluents.jsonl import atomic_output
+    from fluents.metrics.salience_raters import by_procedure
+    from fluents.report.salience_plot import correlation_plot
+
+    found = {name: by_procedure(score) for name, score in scores.items()}
+    goals = {
+        trace.id: trace.procedure.goal or trace.id for trace in gold if any(trace.id in one for one in found.values())
+    }
+    title = f"Correlation of global salience with {reference}, by procedure"
+    with atomic_output(path) as stream:
+        stream.write(correlation_plot(title, goals, found).encode("utf-8"))
+    messages.print(f"wrote {path}", markup=False)
 
 
 @app.command()

@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 
 from fluents.cli.eval import EmbedderName, Gold, ModeName, Threshold, embedder_named
+from fluents.cli.keeping import ScoredSalient
+from fluents.cli.options import with_options
 from fluents.cli.output import messages
 from fluents.cli.scoring import warn
-from fluents.cli.sources import Source
 from fluents.errors import InputError
 from fluents.report.terminal import plain
 
 
+@with_options
 def report(
     gold: Gold,
     pred: Annotated[
@@ -27,6 +29,8 @@ def report(
     embedder: EmbedderName = None,
     threshold: Threshold = None,
     examples: Annotated[int, typer.Option(min=0, help="How many of the worst and of the best steps to show.")] = 5,
+    *,
+    salient: ScoredSalient,
 ) -> None:
     """Write one HTML page and one Markdown file on how systems score, beside all that is published on the data.
 
@@ -41,11 +45,12 @@ def report(
         raise InputError("the same predictions are given twice")
     if mode not in ("compat", "strict"):
         raise InputError(f"unknown mode {mode!r}", fix="compat or strict")
+    of = f" (salience {salient.keep})" if salient.keep else ""
     with messages.status(plain(f"scoring {', '.join(pred)}")):
         found = score_report(
-            gold,
-            list(Source(gold).traces()),
-            {name: list(Source(name).traces()) for name in pred},
+            gold + of,
+            list(salient.gold(gold).traces()),
+            {name + of: list(salient.pred(name).traces()) for name in pred},
             mode="strict" if mode == "strict" else "compat",
             embedder=embedder_named(embedder, threshold),
             examples=examples,

@@ -55,14 +55,22 @@ def run(task: Task) -> None:
 
 def scored(task: Task) -> Score:
     """Gold and predictions stream past each other; nothing of them is kept."""
-    from fluents.metrics.steps import first_three
-
     if task.by is not None and task.by not in task.kinds:
         raise InputError(f"{task.metric} cannot be shown by {task.by!r}", fix=f"one of: {', '.join(task.kinds)}")
     for source in (task.gold, task.pred):
         for option in ("--by", "--worst", "--errors"):
             if getattr(task, option[2:]):
                 source.must_be_a_file(option)
+    score = _scored(task)
+    if not task.pred.kept:
+        return score
+    warnings = (*score.warnings, *task.gold.warnings())
+    return replace(score, signature=score.signature.with_entry("salience", task.pred.kept), warnings=warnings)
+
+
+def _scored(task: Task) -> Score:
+    from fluents.metrics.steps import first_three
+
     if task.metric == "crepe":
         return task.function(task.gold.cases(), task.pred.cases())
     if task.metric not in ("original", "cluster"):
@@ -71,22 +79,22 @@ def scored(task: Task) -> Score:
     if not repeated:
         return task.function(task.gold.traces(), predictions)
     what = f"more than one prediction with the id {first_three(repeated)}"
-    if task.mode != "compat":
+    if task.mode != "compat" or task.pred.kept:
         raise InputError(what, where=task.pred.name, fix="keep one list for each step; compat mode takes the last")
     score = task.function(task.gold.traces(), predictions)
     return replace(score, warnings=(*score.warnings, f"{what}: the last is taken"))
 
 
-def show_score(task: Task, score: Score) -> None:
-    """The score with its intervals, beside the published ones, and what else was asked for."""
+def show_score(task: Task, score: Score, raters: Mapping[str, Score] | None = None) -> None:
+    """The score with its intervals, beside the published ones and other raters', and what else was asked for."""
     from fluents.metrics.bootstrap import intervals
     from fluents.report.published import published
 
     warn(score.warnings, task.pred.name)
-    known = published(task.metric, task.gold.name, mode=task.mode, variant=task.variant)
+    known = [] if task.pred.kept else published(task.metric, task.gold.name, mode=task.mode, variant=task.variant)
     with messages.status("resampling"):
         between = intervals(score) if score.n_procedures > 1 else None
-    more = _more(task, score)
+    more = _more(task, score) | ({"raters": raters} if raters else {})
     if task.as_json:
         _show_json(score, between, known, more)
     else:
@@ -118,6 +126,8 @@ def _show_json(score: Score, between: Intervals | None, known: Iterable[Publishe
     values = as_json(score, between) | {"published": [asdict(one) for one in known]}
     if "by" in more:
         values["by"] = {name: as_json(part) for name, part in more["by"].items()}
+    if "raters" in more:
+        values["raters"] = {name: as_json(other) for name, other in more["raters"].items()}
     if "errors" in more:
         values["errors"] = as_json(more["errors"])
     if "worst" in more:
@@ -136,6 +146,11 @@ def _show_tables(
     if known:
         show("")
         show(tables.published_table(score, known, task.pred.name))
+    if "raters" in more:
+        from fluents.report.salience_tables import raters_table
+
+        show("")
+        show(raters_table({task.pred.name: score} | more["raters"]))
     if "by" in more:
         show("")
         show(tables.parts_table(more["by"], task.by or ""))

@@ -42,6 +42,15 @@ class Source:
                 raise InputError("no CREPE file: it has no events", where=self.name, fix="e.g. crepe:dev")
             yield record
 
+    @property
+    def kept(self) -> str:
+        """What of it is kept, for a score's signature; nothing where all is."""
+        return ""
+
+    def warnings(self) -> Iterator[str]:
+        """What was found while it was read."""
+        return iter(())
+
     def must_be_a_file(self, option: str) -> None:
         """Standard input cannot be read twice."""
         if self.name == "-":

@@ -151,6 +151,11 @@ class Signature:
     def __str__(self) -> str:
         return "|".join(f"{key}:{value}" for key, value in self.entries)
 
+    def with_entry(self, key: str, value: str) -> Signature:
+        """With one thing more that the number depends on, before the version."""
+        *entries, version = self.entries
+        return Signature((*entries, (key, value), version))
+
     def differences(self, other: Signature) -> dict[str, tuple[str | None, str | None]]:
         """The keys on which two signatures disagree, with both values."""
         ours, theirs = dict(self.entries), dict(other.entries)

@@ -129,12 +129,10 @@ def _salience(system: str, whole: float, local: float, source: str) -> Published
     return Published(system, _DEV, "salience", scores, source)
 
 
+# What comes out of the released ratings, `fluents eval salience` computes itself.
 _SALIENCE = (
     _salience("annotator A2", 0.759, 0.578, ZHANG),
     _salience("the paper's language model", 0.719, 0.400, ZHANG),
-    _salience("gpt-4", 0.808, 0.668, ZHANG + RERUN),
-    _salience("gpt-3.5-turbo", 0.797, 0.550, ZHANG + RERUN),
-    _salience("llama2-70", 0.807, 0.398, ZHANG + RERUN),
 )
 
 _CREPE_SYSTEMS = {

@@ -1,10 +1,15 @@
-"""Salience for people: a table of a trace's entities, those that matter most first."""
+"""Salience for people: what matters most in a trace, and how well raters agree."""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from collections.abc import Mapping
 
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from fluents.metrics.base import Score
 from fluents.records import Trace
+from fluents.report.score_tables import number
 from fluents.report.terminal import plain, table_of
 
 MOST_STEPS = 12
@@ -26,3 +31,10 @@ def salience_view(trace: Trace, rater: str) -> RenderableType:
 
 def _shown(value: float | None) -> str:
     return "–" if value is None else f"{value:g}"
+
+
+def raters_table(scores: Mapping[str, Score]) -> Table:
+    """Everybody's correlations with the reference, the system first."""
+    first = next(iter(scores.values()))
+    rows = [[rater, *(number(values["r"], 3) for values in score.rows.values())] for rater, score in scores.items()]
+    return table_of(["r", *first.rows], rows)

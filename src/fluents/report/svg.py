@@ -42,18 +42,18 @@ def bars(name: str, title: str, groups: Mapping[str, Sequence[float | None]]) ->
     y = 0
     for label, values in groups.items():
         y += _LINE + 4
-        parts.append(_text(0, y - 5, short(label, 60)))
+        parts.append(text(0, y - 5, short(label, 60)))
         for series, value in enumerate(values):
             parts += _bar(y, label, series, value)
             told.append(f"{label}, {letter(series)}: {_number(value)}")
             y += _LINE
         y += 4
-    return _figure(name, title, "; ".join(told), max(y, _LINE), parts)
+    return figure(name, title, "; ".join(told), max(y, _LINE), parts)
 
 
 def _bar(y: int, label: str, series: int, value: float | None) -> Iterable[Markup]:
     width = 0.0 if value is None else max(0.0, min(value, 100.0)) / 100 * (WIDTH - 100)
-    yield _text(0, y + 12, letter(series), "letter")
+    yield text(0, y + 12, letter(series), "letter")
     yield Markup(
         '<rect class="track" x="26" y="{y}" width="{track}" height="14"/>'
         '<rect class="bar s{colour}" x="26" y="{y}" width="{width:.1f}" height="14"><title>{told}</title></rect>'
@@ -64,7 +64,7 @@ def _bar(y: int, label: str, series: int, value: float | None) -> Iterable[Marku
         width=width,
         told=visible(f"{label}, {letter(series)}: {_number(value)}"),
     )
-    yield _text(WIDTH - 66, y + 12, _number(value), "value")
+    yield text(WIDTH - 66, y + 12, _number(value), "value")
 
 
 _SIDE, _LEFT, _TOP = 360, 46, 28
@@ -84,13 +84,13 @@ def precision_recall(name: str, title: str, points: Sequence[Point]) -> Markup:
         )
         parts.append(_label(x, y, point))
     told = "; ".join(f"{p.label}: precision {p.y:.1f}, recall {p.x:.1f}" for p in points)
-    return _figure(name, title, told, _TOP + _SIDE + 42, parts)
+    return figure(name, title, told, _TOP + _SIDE + 42, parts)
 
 
 def _label(x: float, y: float, point: Point) -> Markup:
     """Beside the point, on the side that has room; others' names stand lower, for they may lie on a point of ours."""
     left = x > _LEFT + _SIDE / 2
-    return _text(
+    return text(
         x - 8 if left else x + 8, y + (17 if point.series is None else 4), short(point.label, 34), "end" * left
     )
 
@@ -106,10 +106,10 @@ def _grid() -> Markup:
         line = Markup('<line class="grid" x1="{:.0f}" y1="{:.0f}" x2="{:.0f}" y2="{:.0f}"/>')
         lines.append(line.format(x, _TOP, x, _TOP + _SIDE) + line.format(_LEFT, y, _LEFT + _SIDE, y))
         lines.append(
-            _text(x, _TOP + _SIDE + 16, f"{value}", "tick middle") + _text(_LEFT - 6, y + 4, f"{value}", "tick end")
+            text(x, _TOP + _SIDE + 16, f"{value}", "tick middle") + text(_LEFT - 6, y + 4, f"{value}", "tick end")
         )
-    lines.append(_text(_LEFT + _SIDE / 2, _TOP + _SIDE + 34, "recall", "middle"))
-    lines.append(_text(0, 14, "precision"))
+    lines.append(text(_LEFT + _SIDE / 2, _TOP + _SIDE + 34, "recall", "middle"))
+    lines.append(text(0, 14, "precision"))
     return Markup("").join(lines)
 
 
@@ -119,14 +119,15 @@ def _equal_f1(f1: float) -> Markup:
     recalls = [lowest + (100 - lowest) * step / 24 for step in range(25)]
     places = [_place(recall, f1 * recall / (2 * recall - f1)) for recall in recalls]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    return Markup('<polyline class="curve" points="{}"/>').format(path) + _text(
+    return Markup('<polyline class="curve" points="{}"/>').format(path) + text(
         places[-1][0] - 2, places[-1][1] - 3, f"F1 {f1:g}", "tick end"
     )
 
 
-def _text(x: float, y: float, text: str, style: str = "") -> Markup:
+def text(x: float, y: float, words: str, style: str = "") -> Markup:
+    """Words at a place."""
     return Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>').format(
-        x, y, Markup(' class="{}"').format(style) if style else "", visible(text)
+        x, y, Markup(' class="{}"').format(style) if style else "", visible(words)
     )
 
 
@@ -134,7 +135,8 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
 
 
-def _figure(name: str, title: str, told: str, height: float, parts: Iterable[Markup]) -> Markup:
+def figure(name: str, title: str, told: str, height: float, parts: Iterable[Markup]) -> Markup:
+    """The whole: what it is called, what it tells, how high it is, and what it is drawn of."""
     return Markup(
         '<svg role="img" aria-labelledby="{name}-title {name}-text" viewBox="0 0 {width} {height:.0f}">'
         '<title id="{name}-title">{title}</title><desc id="{name}-text">{told}</desc>{parts}</svg>'

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fluents.errors import InputError
 from fluents.records import StateChange, Trace
 from fluents.salience.features import Scope
-from fluents.salience.offline import rate
+from fluents.salience.offline import RATER, rate
 from fluents.salience.subjects import names
 
 Place: TypeAlias = tuple[str, int | None]
@@ -60,8 +60,10 @@ def keep(trace: Trace, wanted: Keep) -> Trace:
 
 
 def keep_salient(trace: Trace, wanted: Keep) -> Trace:
-    """The same for a trace nobody has rated yet: the offline method does so first."""
-    return keep(trace if has_ratings(trace, wanted) else rate(trace, (wanted.scope,)), wanted)
+    """The same for a trace whose rater has not rated it: the offline method does so, and decides."""
+    if has_ratings(trace, wanted):
+        return keep(trace, wanted)
+    return keep(rate(trace, (wanted.scope,)), replace(wanted, rater=RATER))
 
 
 def has_ratings(trace: Trace, wanted: Keep) -> bool:
