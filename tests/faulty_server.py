@@ -6,6 +6,7 @@ with FaultyServer(answer=lambda body: '{"pot": ["heat"]}', fault=randomly(0.1, s
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import threading
@@ -21,13 +22,13 @@ from typing_extensions import Self
 
 Body = dict[str, Any]
 
-IN_TRANSPORT = ("429", "429-date", "500", "503", "drop", "half", "hang", "html", "no-choices")
+IN_TRANSPORT = ("429", "429-date", "500", "503", "drop", "half", "half-error", "hang", "html", "no-choices")
 """Faults of the connection or the server: the same request may succeed."""
 IN_ANSWER = ("cut-json", "prose", "extra", "reversed", "empty", "length")
 """Faults of the model: the request succeeds, the answer is not as asked."""
 FAULTS = IN_TRANSPORT + IN_ANSWER
-HOSTILE = ("drip", "huge", "429-hour")
-"""Endless in time, endless in size, and an hour's pause: to be asked for by name."""
+HOSTILE = ("drip", "huge", "huge-error", "zipped", "429-hour")
+"""Endless in time or size, compressed unasked, an hour's pause: to be asked for by name."""
 
 Fault = Callable[[int, Body], str | None]
 """(number of the request, counted from 0, and its body) → a name of FAULTS, or None to behave."""
@@ -135,13 +136,16 @@ def _handler(owner: FaultyServer) -> type[BaseHTTPRequestHandler]:
         def _drop(self) -> None:
             self.close_connection = True
 
-        def _half(self) -> None:
-            self.send_response(200)
+        def _half(self, status: int = 200) -> None:
+            self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", "500")
             self.end_headers()
             self.wfile.write(b'{"choices": [{"message": {"cont')
             self.close_connection = True
+
+        def _half_error(self) -> None:
+            self._half(500)
 
         def _hang(self) -> None:
             time.sleep(owner.hang)
@@ -153,9 +157,15 @@ def _handler(owner: FaultyServer) -> type[BaseHTTPRequestHandler]:
         def _huge(self) -> None:
             self._pour(b" " * 2**20)
 
-        def _pour(self, drop: bytes, pause: float = 0.0) -> None:
+        def _huge_error(self) -> None:
+            self._pour(b" " * 2**20, status=401)
+
+        def _zipped(self) -> None:
+            self._send(200, gzip.compress(b" " * 2**20), content_encoding="gzip")
+
+        def _pour(self, drop: bytes, pause: float = 0.0, status: int = 200) -> None:
             """The same without end, until the client has had enough."""
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("content-type", "application/json")
             self.end_headers()
             self.close_connection = True

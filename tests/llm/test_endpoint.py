@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_server import Body, FaultyServer, in_turn
 
+from faulty_server import Body, FaultyServer, in_turn
 from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import DOWN_AFTER, Endpoint
@@ -230,11 +230,20 @@ def test_a_server_that_is_not_there_is_told_without_waiting() -> None:
     assert sleeps == []
 
 
-@pytest.mark.parametrize(("fault", "reason"), [("drip", "within 0.5 s"), ("hang", "within 0.5 s"), ("huge", "MB")])
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("drip", "within 0.5 s"),
+        ("hang", "within 0.5 s"),
+        ("huge", "more than 16 MB"),
+        ("huge-error", "more than 16 MB"),
+        ("zipped", "compressed"),
+    ],
+)
 def test_an_answer_without_end_is_ended(server: FaultyServer, fault: str, reason: str) -> None:
     server.fault, server.hang = (lambda number, body: fault), 1.0  # noqa: ARG005
     started = time.monotonic()
-    timeout = 20 if fault == "huge" else 0.5
+    timeout = 0.5 if fault in ("drip", "hang") else 20
     with open_endpoint(server, retries=0, timeout=timeout) as endpoint, pytest.raises(EndpointError, match=reason):
         endpoint.ask(Question("?"))
     assert time.monotonic() - started < 5

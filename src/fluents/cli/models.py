@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -45,7 +46,7 @@ class ModelChoice:
         Literal["auto", "schema", "json", "off"], _option(help="How answers are held to JSON: auto tries.")
     ] = "auto"
     workers: Annotated[int, _option(min=1, max=256, help="Questions asked at once.")] = 8
-    timeout: Annotated[float, _option(min=0.1, help="Seconds to wait for an answer.")] = 120.0
+    timeout: Annotated[float, _option(min=0.1, max=86400, help="Seconds to wait for an answer.")] = 120.0
     retries: Annotated[int, _option(min=0, max=50, help="Further tries when a request fails.")] = 6
     cache: Annotated[Path | None, _option(help="The file answers are kept in, instead of one in the user's cache.")] = (
         None
@@ -107,6 +108,8 @@ def _endpoint(choice: ModelChoice) -> Endpoint:
         raise InputError("no model is named", fix="--model NAME, as the endpoint knows it")
     if choice.cache is not None and choice.no_cache:
         raise InputError("--cache and --no-cache", fix="give one of them")
+    if math.isnan(choice.timeout):
+        raise InputError("--timeout nan", fix="a number of seconds")
     key = find_key(choice.address, file=choice.key_file, variable=choice.key_variable)
     cache = None if choice.no_cache else Cache(choice.cache)
     return Endpoint(choice.address, choice.model, key, manner=choice.manner, cache=cache)

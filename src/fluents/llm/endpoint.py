@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, NoReturn
@@ -16,6 +15,7 @@ from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
 from fluents.llm.access import checked_url, is_loopback
 from fluents.llm.cache import Cache, question_key
 from fluents.llm.patience import LONGEST_ASKED_WAIT, retry_after
+from fluents.llm.transport import bounded_client, could_not_connect
 from fluents.llm.usage import Meter, Usage
 from fluents.llm.wire import BrokenReply, Manner, Reply, body, one_line, read_reply, refused_parameter
 
@@ -24,9 +24,6 @@ RETRIED = {408, 409, 425, 429}
 
 DOWN_AFTER = 3
 """Questions in a row without any answer: then the endpoint is down, and not the question at fault."""
-
-MAX_REPLY_BYTES = 16 * 2**20
-"""No answer comes near this; an endless one would eat the memory."""
 
 SHORTEST_SECRET = 8
 """Characters. Shorter "keys" (EMPTY, none) are no secrets, and may well be words of an answer."""
@@ -69,8 +66,8 @@ class Endpoint:
         self._meter = Meter()
         self._without: dict[str, frozenset[str]] = {}
         self._failed_in_a_row, self._has_answered = 0, False
-        # A proxy has no business between this machine and itself; and what is asked goes where the user said.
-        http = openai.DefaultHttpxClient(trust_env=not is_loopback(self.base_url), follow_redirects=False)
+        # A proxy has no business between this machine and itself.
+        http = bounded_client(self.manner.timeout, use_proxies=not is_loopback(self.base_url))
         self._client = openai.OpenAI(
             base_url=self.base_url, api_key=key or NO_KEY, timeout=self.manner.timeout, max_retries=0, http_client=http
         )
@@ -102,19 +99,19 @@ class Endpoint:
         return CutAnswer(reply.text) if reply.cut else reply.text
 
     def _reply(self, question: Question) -> Reply:
-        patience = self.manner.patience
-        for attempt in range(patience.retries + 1):
+        attempt = 0
+        while True:
             try:
                 reply = self._request(question)
             except _Later as trouble:
-                if attempt == patience.retries:
+                if attempt == self.manner.patience.retries:
                     self._give_up(trouble, attempt + 1)
                 self._meter.add(retried=1)
-                patience.wait(attempt, trouble.wait)
+                self.manner.patience.wait(attempt, trouble.wait)
+                attempt += 1
             else:
                 self._failed_in_a_row, self._has_answered = 0, True
                 return replace(reply, text=self._without_key(reply.text))
-        raise AssertionError("the last attempt returns or gives up")
 
     def _give_up(self, trouble: _Later, tries: int) -> NoReturn:
         self._failed_in_a_row += 1
@@ -141,44 +138,19 @@ class Endpoint:
         chat = self.manner.api == "chat"
         resource: Any = self._client.chat.completions if chat else self._client.completions
         self._meter.add(requests=1)
-        started = time.monotonic()
         try:
-            with resource.with_streaming_response.create(**sent) as response:
-                content = self._content(response, started)
+            return read_reply(resource.with_raw_response.create(**sent).http_response.content, self.manner.api)
         except openai.APITimeoutError:
-            raise self._too_late() from None
+            raise _Later(f"no answer within {self.manner.timeout:g} s") from None
         except openai.APIConnectionError as error:
             reason = one_line(self._without_key(f"{error.__cause__ or error}"))
-            if type(error.__cause__).__name__ == "ConnectError" and not self._has_answered:
+            if could_not_connect(error) and not self._has_answered:
                 raise EndpointError(
                     f"cannot connect: {reason}", where=self.base_url, fix="check the address; is the server running?"
                 ) from None
             raise _Later(f"the connection failed: {reason}") from None
-        try:
-            return read_reply(content, self.manner.api)
         except BrokenReply as error:
             raise _Later(str(error)) from None
-
-    def _content(self, response: Any, started: float) -> bytes:
-        """The body, as long as it is not endless in size or in time."""
-        content = bytearray()
-        try:
-            for chunk in response.iter_bytes():
-                content += chunk
-                if len(content) > MAX_REPLY_BYTES or time.monotonic() - started > self.manner.timeout:
-                    break
-        except Exception as error:  # of the library below the client, whichever it is: the connection's fault
-            if "Timeout" in type(error).__name__:
-                raise self._too_late() from None
-            raise _Later(f"the answer broke off: {one_line(self._without_key(str(error)))}") from None
-        if len(content) > MAX_REPLY_BYTES:
-            raise _Later(f"an answer of more than {MAX_REPLY_BYTES // 2**20} MB")
-        if time.monotonic() - started > self.manner.timeout:
-            raise self._too_late()
-        return bytes(content)
-
-    def _too_late(self) -> _Later:
-        return _Later(f"no answer within {self.manner.timeout:g} s")
 
     def _judge(self, error: openai.APIStatusError, sent: dict[str, Any]) -> str:
         """The refused parameter to go without; otherwise raises what the status means."""

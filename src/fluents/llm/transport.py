@@ -1,0 +1,60 @@
+"""Connections that no server can hold for ever or fill the memory with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import openai
+
+_bases = (base.__module__ for base in openai.DefaultHttpxClient.__mro__)
+_http: Any = import_module(next(module for module in _bases if not module.startswith("openai")).partition(".")[0])
+"""httpx, under the name this version of the client uses it by."""
+
+MAX_REPLY_BYTES = 16 * 2**20
+"""No answer comes near this."""
+
+
+class _Bounded(_http.SyncByteStream):  # type: ignore[misc]
+    """A body that ends when it gets too long or takes too long: the client's timeout is for each piece of it."""
+
+    def __init__(self, stream: Any, seconds: float) -> None:
+        self._stream, self._deadline = stream, time.monotonic() + seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for piece in self._stream:
+            size += len(piece)
+            if size > MAX_REPLY_BYTES:
+                raise _http.ReadError(f"an answer of more than {MAX_REPLY_BYTES // 2**20} MB")
+            if time.monotonic() > self._deadline:
+                raise _http.ReadTimeout("the answer does not end")
+            yield piece
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def bounded_client(timeout: float, *, use_proxies: bool) -> Any:
+    """The HTTP client under the official one. It follows no redirect: what is asked goes where the user said."""
+
+    def bound(response: Any) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise _http.DecodingError(
+                "the answer is compressed, though nobody asked for that"
+            )  # a small one may be huge
+        response.stream = _Bounded(response.stream, timeout)
+
+    return openai.DefaultHttpxClient(
+        trust_env=use_proxies,
+        follow_redirects=False,
+        headers={"accept-encoding": "identity"},
+        event_hooks={"response": [bound]},
+    )
+
+
+def could_not_connect(error: openai.APIConnectionError) -> bool:
+    """Whether no connection came about: nobody listens there, or there is no such name."""
+    return isinstance(error.__cause__, _http.ConnectError)
