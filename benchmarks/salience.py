@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from fluents.data.datasets import load_traces
@@ -24,7 +24,8 @@ from fluents.metrics.base import Score
 from fluents.metrics.bootstrap import intervals
 from fluents.metrics.embedders import StaticEmbedder
 from fluents.metrics.salience import salience
-from fluents.records import Salience, Trace
+from fluents.metrics.salience_raters import others
+from fluents.records import Trace
 from fluents.salience.features import Scope
 from fluents.salience.lessons import Lesson, lesson, taught
 from fluents.salience.linear import Linear
@@ -114,26 +115,18 @@ def main() -> None:
             _show(name, study.score(study.rated(scope, weights, study.people)), scope)
             if not group and "--write" in sys.argv:
                 (WEIGHTS / f"{RATER}-{scope}.tsv").write_text(weights.table(), encoding="utf-8")
-        _show("all the same", study.score(_rated_by(study, lambda *_: 3)), scope)
-        _show("votes", study.score(_rated_by(study, _votes)), scope)
-        for rater in ("A2", *MODELS):
-            gold = [study.scenes[id_].trace for id_ in study.people]
-            _show(rater, salience(gold, gold, rater=rater), scope)
+        _show("all the same", study.score(_all_the_same(study)), scope)
+        for rater, score in others([study.scenes[id_].trace for id_ in study.people]).items():
+            _show(rater, score, scope)
 
 
-def _rated_by(study: Study, value: Callable[[Trace, Salience], float]) -> list[Trace]:
-    """The procedures people rated, with other numbers in the places of A1's."""
+def _all_the_same(study: Study) -> list[Trace]:
+    """The procedures people rated, with 3 in the places of A1's ratings: what the appended 0 is worth."""
     found = []
     for trace in (study.scenes[id_].trace for id_ in study.people):
         places = [one for one in trace.salience if one.rater == "A1"]
-        anew = tuple(Salience(entity=p.entity, rater=RATER, step=p.step, value=value(trace, p)) for p in places)
-        found.append(trace.replace(salience=anew))
+        found.append(trace.replace(salience=tuple(place.replace(rater=RATER, value=3) for place in places)))
     return found
-
-
-def _votes(trace: Trace, place: Salience) -> float:
-    entity = next(one for one in trace.entities if one.name == place.entity)
-    return (entity.votes or 0) if place.step is None else entity.step_votes[place.step - 1]
 
 
 def _show(name: str, score: Score, scope: Scope) -> None:

@@ -104,8 +104,8 @@ class Scene:
         """1 where a state the entity gets in a step is the state it, or another, starts from in a later one."""
         starts: dict[str, int] = {}
         for change in self.trace.changes:
-            state = plain_name(change.before)
-            starts[state] = max(starts.get(state, 0), change.step)
+            if state := plain_name(change.before):  # empty where only entity and attribute are named
+                starts[state] = max(starts.get(state, 0), change.step)
         needed = np.zeros((len(self.subjects), len(self.texts)))
         for row, subject in enumerate(self.subjects):
             for change in subject.changes:
