@@ -30,6 +30,7 @@ MAX_NAME_BYTES = 400
 MAX_STEP_BYTES = 4_000
 MAX_PAST_BYTES = 16_000
 MAX_WHOLE_BYTES = 48_000
+MAX_SCHEMA_STEPS = 50
 MAX_KNOWN = 60
 """What of a long procedure is shown: the newest past steps and states, the beginning of a long step."""
 
@@ -141,18 +142,10 @@ def complete_answer(changes: Iterable[StateChange]) -> str:
 
 
 def whole_answer(procedure: Procedure, changes: Sequence[StateChange]) -> str:
-    steps = [
-        {
-            "step": number,
-            "changes": [
-                {"entity": c.entity, "attribute": c.attribute, "before": c.before, "after": c.after}
-                for c in changes
-                if c.step == number
-            ],
-        }
-        for number in range(1, len(procedure.steps) + 1)
-    ]
-    return _json({"steps": steps})
+    found: dict[str, list[dict[str, str]]] = {str(step): [] for step in range(1, len(procedure.steps) + 1)}
+    for c in changes:
+        found[str(c.step)].append({"entity": c.entity, "attribute": c.attribute, "before": c.before, "after": c.after})
+    return _json(found)
 
 
 def _json(value: object) -> str:
@@ -177,17 +170,18 @@ def _list(item: object) -> dict[str, object]:
     return {"type": "array", "items": item}
 
 
-SCHEMAS = {
+_CHANGE = _object(entity=_TEXT, attribute=_TEXT, before=_TEXT, after=_TEXT)
+_SCHEMAS = {
     SCHEMATA: _object(entities=_list(_object(entity=_TEXT, attributes=_list(_TEXT)))),
     STATES: _object(before=_TEXT, after=_TEXT),
     CHANGES_OF: _object(changes=_list(_object(attribute=_TEXT, before=_TEXT, after=_TEXT))),
-    WHOLE: _object(
-        steps=_list(
-            _object(
-                step={"type": "integer"},
-                changes=_list(_object(entity=_TEXT, attribute=_TEXT, before=_TEXT, after=_TEXT)),
-            )
-        )
-    ),
     VERIFY: _object(changes={"type": "boolean"}),
 }
+
+
+def schema(prompt: str, steps: int = 0) -> dict[str, object] | None:
+    """The JSON schema of the answers to a prompt; of `whole` with a key for each step, so that none can be left out.
+    None for sentences, and for more steps than endpoints take keys."""
+    if prompt == WHOLE and steps <= MAX_SCHEMA_STEPS:
+        return _object(**{str(step): _list(_CHANGE) for step in range(1, steps + 1)})
+    return _SCHEMAS.get(prompt)

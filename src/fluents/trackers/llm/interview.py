@@ -83,7 +83,7 @@ class Interview:
         return Question(
             prompt=asked.prompt,
             system=prompts.system(),
-            schema=prompts.SCHEMAS.get(asked.name),
+            schema=prompts.schema(asked.name, steps),
             name=asked.name,
             max_tokens=room,
             temperature=self._settings.drawn_at,

@@ -146,7 +146,10 @@ def read_sentences(text: str) -> Changes:
 
 @dataclass(frozen=True)
 class WholeReader:
-    """Reads the answer for a whole procedure, by step number: order does not matter, and no step can shift another."""
+    """Reads the answer for a whole procedure, by step number: order does not matter, and no step can shift another.
+
+    It is {"1": [changes], …}, or a list of {"step", "changes"} as a model may write it anyway.
+    """
 
     steps: int
 
@@ -182,11 +185,11 @@ class WholeReader:
 def _step_items(value: Any) -> list[Any]:
     if isinstance(value, dict) and isinstance(value.get("steps"), (list, dict)):
         value = value["steps"]
-    if isinstance(value, dict):  # {"1": [changes], …}
+    if isinstance(value, dict):
         return [{"step": number, "changes": changes} for number, changes in value.items()]
     if isinstance(value, list):
         return value
-    raise UnreadableAnswer('there is no list "steps"')
+    raise UnreadableAnswer("there are no steps in it")
 
 
 def _changes(items: Iterable[Any], step: int) -> Changes:
