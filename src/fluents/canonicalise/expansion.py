@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from fluents.canonicalise.named import squashed
+from fluents.canonicalise.named import Fact, fact_of, squashed
 from fluents.canonicalise.scorer import Level
 from fluents.canonicalise.words import parts_of
 from fluents.errors import InputError
-from fluents.records import EntityCluster, Reject, Trace
+from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
 
 MOST = 5
 """New names for a cluster, unless somebody says otherwise."""
@@ -25,6 +25,8 @@ class Known:
 
     level: Level
     names: tuple[str, ...]
+    facts: frozenset[Fact]
+    """What the trace says under them."""
     entity: str = ""
     """Whose attribute it is."""
 
@@ -53,7 +55,7 @@ def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
     """
     if trace.changes and not trace.clusters:
         raise InputError("there are no clusters to expand", where=trace.id, fix="run `fluents canonicalise` first")
-    asked = [known for cluster in trace.clusters for known in _known(cluster)]
+    asked = [known for cluster in trace.clusters for known in _known(cluster, trace.changes)]
     names, rejects = thesaurus.suggest(trace, asked, most)
     suggestions = iter(names)
     clusters = []
@@ -74,10 +76,22 @@ def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
     )
 
 
-def _known(cluster: EntityCluster) -> Iterable[Known]:
-    yield Known("entities", tuple(dict.fromkeys((cluster.name, *cluster.mentions))))
+def _known(cluster: EntityCluster, changes: Sequence[StateChange]) -> Iterable[Known]:
+    names = {cluster.name, *cluster.mentions}
+    mine = [change for change in changes if change.entity in names]
+    yield Known("entities", _names(cluster), _facts(mine))
     for one in cluster.attributes:
-        yield Known("attributes", tuple(dict.fromkeys((one.name, *one.mentions))), cluster.name)
+        called = {one.name, *one.mentions}
+        facts = _facts(change for change in mine if change.attribute in called)
+        yield Known("attributes", _names(one), facts, cluster.name)
+
+
+def _names(cluster: EntityCluster | AttributeCluster) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((cluster.name, *cluster.mentions)))
+
+
+def _facts(changes: Iterable[StateChange]) -> frozenset[Fact]:
+    return frozenset(fact_of(change) for change in changes)
 
 
 def _added(old: tuple[str, ...], new: Sequence[str], taken: set[str], most: int) -> tuple[str, ...]:

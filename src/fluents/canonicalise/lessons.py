@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from fluents.canonicalise.evidence import Evidence
-from fluents.canonicalise.named import Fact, folded, squashed
+from fluents.canonicalise.named import Fact, fact_of, folded
 from fluents.canonicalise.scorer import Level
 from fluents.data import cluster_labels
 from fluents.data.datasets import load_traces
@@ -87,6 +87,6 @@ def _lesson(
     for change in trace.changes:
         name = change.attribute if entity else change.entity
         if name in facts and (not entity or change.entity in entities):
-            facts[name].append(Fact(change.step, squashed(change.before), squashed(change.after)))
+            facts[name].append(fact_of(change))
     times = {name: len(said) for name, said in facts.items()}
     return Lesson(procedure, entity, Evidence(folded(facts, times), embedder), clusters)

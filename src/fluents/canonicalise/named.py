@@ -43,13 +43,17 @@ def named(changes: Iterable[StateChange], field: Field) -> list[Named]:
     times: Counter[str] = Counter()
     together: list[tuple[str, ...]] = []
     for change in changes:
-        fact = Fact(change.step, squashed(change.before), squashed(change.after))
+        fact = fact_of(change)
         wordings = wordings_of(change, field)
         together.append(wordings)
         for wording in wordings:
             facts.setdefault(wording, set()).add(fact)
             times[wording] += 1
     return folded(facts, times, together)
+
+
+def fact_of(change: StateChange) -> Fact:
+    return Fact(change.step, squashed(change.before), squashed(change.after))
 
 
 def folded(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fluents.canonicalise.clusters import Grouped, NameList
+from fluents.canonicalise.clusters import Grouped, NameList, Places
 from fluents.canonicalise.evidence import Evidence
 from fluents.canonicalise.scorer import shipped
 from fluents.metrics.embedders import Embedder, StaticEmbedder
@@ -23,8 +23,10 @@ class Offline:
         self._embedder = embedder or StaticEmbedder()
 
     def group(self, trace: Trace, lists: Sequence[NameList]) -> Grouped:  # noqa: ARG002 - all it needs is in the lists
-        groups = []
-        for one in lists:
-            scorer = shipped(one.level)
-            groups.append(scorer.groups(scorer.likely(Evidence(one.names, self._embedder))))
-        return Grouped(groups)
+        return Grouped([self._groups(one) for one in lists])
+
+    def _groups(self, one: NameList) -> Places:
+        if len(one.names) == 1:  # most entities have one attribute, and evidence takes its time
+            return [[0]]
+        scorer = shipped(one.level)
+        return scorer.groups(scorer.likely(Evidence(one.names, self._embedder)))

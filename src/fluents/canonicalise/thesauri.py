@@ -8,58 +8,69 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fluents.canonicalise.evidence import Evidence, Matrix
 from fluents.canonicalise.expansion import REASON, Known, Suggested, plain_name
+from fluents.canonicalise.named import Fact, Field, Named, named, wordings_of
 from fluents.canonicalise.scorer import Level
 from fluents.llm import Asker, Question
 from fluents.llm.asking import Unreadable, UnreadableAnswer, ask_all, json_in
-from fluents.metrics.embedders import Embedder, StaticEmbedder, Vectors
+from fluents.metrics.embedders import Embedder, StaticEmbedder
 from fluents.prompts.files import render
 from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
-from fluents.records import Reject, Trace
+from fluents.records import Reject, StateChange, Trace
 
-NEAR = 0.7
-"""How alike two names are, as the product of their vectors, when one may stand for the other."""
+NEAR = 0.5
+"""How alike a name must be to stand for another: the geometric mean of likeness in meaning and in states."""
+
+LEAST_SAID = 3
+"""Names a dataset has in fewer changes are slips of the pen as often as names."""
+
+
+class Vocabulary:
+    """The names a dataset has for entities, or for attributes, and the vectors to compare them by."""
+
+    def __init__(self, changes: Sequence[StateChange], field: Field, embedder: Embedder) -> None:
+        said = Counter(plain_name(wording) for change in changes for wording in wordings_of(change, field))
+        self._embedder = embedder
+        self._names = [one for one in named(changes, field) if said[plain_name(one.name)] >= LEAST_SAID]
+        self._used = {plain_name(one.name): one.facts for one in self._names}
+        self._evidence = Evidence(self._names, embedder)
+        self._words = [set(plain_name(one.name).split()) for one in self._names]
+
+    def near(self, known: Known, least: float) -> list[str]:
+        """Names used alike, the nearest first. One that shares a word is a part or a kind of the thing."""
+        if not self._names:
+            return []
+        likeness = np.max([self._likeness(name, known.facts) for name in known.names], axis=0)
+        own = {word for name in known.names for word in plain_name(name).split()}
+        order = np.argsort(-likeness, kind="stable")
+        return [self._names[place].name for place in order if likeness[place] >= least and not self._words[place] & own]
+
+    def _likeness(self, name: str, facts: frozenset[Fact]) -> Matrix:
+        # A trace says little of each name; what the dataset says under the same name is taken with it.
+        one = Evidence([Named((name,), facts | self._used.get(plain_name(name), frozenset()))], self._embedder)
+        meaning = self._evidence.meanings @ one.meanings[0]
+        states = self._evidence.states @ one.states[0] if facts else np.zeros_like(meaning)
+        return np.asarray(np.sqrt(np.maximum(meaning, 0) * np.maximum(states, 0)), dtype=np.float32)
 
 
 class Neighbours:
-    """The names in a dataset's traces whose vectors lie nearest. The dataset is the user's own copy."""
+    """Names from a dataset's traces. Nothing of it comes with fluents: the dataset is the user's own copy."""
 
     def __init__(
         self, traces: Iterable[Trace], source: str, near: float = NEAR, embedder: Embedder | None = None
     ) -> None:
-        self._embedder = embedder or StaticEmbedder()
         self._near = near
         self.name = f"neighbours-1 in {source}, {near:g}"
-        said: dict[Level, Counter[str]] = {"entities": Counter(), "attributes": Counter()}
-        for trace in traces:
-            for change in trace.changes:
-                said["entities"][change.entity] += 1
-                said["attributes"][change.attribute] += 1
-        self._words = {level: _one_of_each(names) for level, names in said.items()}
-        self._vectors: dict[Level, Vectors] = {
-            level: self._embedder([plain_name(name) for name in words]) for level, words in self._words.items()
+        changes = [change for trace in traces for change in trace.changes]
+        embedder = embedder or StaticEmbedder()
+        self._vocabulary: dict[Level, Vocabulary] = {
+            "entities": Vocabulary(changes, "entity", embedder),
+            "attributes": Vocabulary(changes, "attribute", embedder),
         }
 
     def suggest(self, trace: Trace, clusters: Sequence[Known], most: int) -> Suggested:  # noqa: ARG002
-        return Suggested([self._nearest(one, most) for one in clusters])
-
-    def _nearest(self, one: Known, most: int) -> list[str]:
-        words = self._words[one.level]
-        if not words:
-            return []
-        own = {plain_name(name) for name in one.names}
-        near = (self._embedder(sorted(own)) @ self._vectors[one.level].T).max(axis=0)
-        order = np.argsort(-near, kind="stable")
-        found = (words[place] for place in order if near[place] >= self._near)
-        return [name for name in found if plain_name(name) not in own][:most]
-
-
-def _one_of_each(names: Counter[str]) -> list[str]:
-    """Of names with the same words the most frequent, in the order of the alphabet."""
-    best: dict[str, str] = {}
-    for name in sorted(names, key=lambda one: (-names[one], one)):
-        best.setdefault(plain_name(name), name)
-    return sorted(best.values())
+        return Suggested([self._vocabulary[one.level].near(one, self._near)[:most] for one in clusters])
 
 
 PROMPTS: dict[Level, str] = {"entities": "expand-entity-1", "attributes": "expand-attribute-1"}

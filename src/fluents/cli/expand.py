@@ -31,7 +31,7 @@ def expand(
         str | None, typer.Option(help="Offline: take names near in meaning from this dataset's split or file.")
     ] = None,
     near: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Offline: how alike a name must be; 0.7 if left out.")
+        float | None, typer.Option(min=0, max=1, help="Offline: how alike a name must be; 0.5 if left out.")
     ] = None,
     most: Annotated[int, typer.Option(min=1, max=50, help="New names for a cluster, at most.")] = 5,
     as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
