@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from faulty_server import Body, FaultyServer, in_turn, prompt_of
 from fluents import jsonl
 from fluents.cli import main
 from fluents.records import Procedure, StateChange, Trace
@@ -86,3 +87,32 @@ def test_a_model_is_for_the_prompted_method(run: Run, soup: Path) -> None:
     assert (done.status, "--method prompted" in done.err) == (2, True)
     done = run("salience", soup, "--method", "prompted")
     assert (done.status, "no model is named" in done.err) == (2, True)
+
+
+def test_a_language_model_rates_through_a_server_with_faults_and_is_not_asked_twice(
+    run: Run, soup: Path, tmp_path: Path
+) -> None:
+    """Faults of the connection are got over, an unreadable answer has no value, and a cache answers the second run."""
+
+    def answer(body: Body) -> str:
+        return "hard to say" if '"knife"' in prompt_of(body) else "4. The soup needs it."
+
+    asked = ("--method", "prompted", "--model", "parrot", "--cache", tmp_path / "cache.db", "--workers", "2")
+    with FaultyServer(answer, in_turn("500", None, "empty")) as server:
+        for _ in range(2):
+            done = run("salience", soup, *asked, "--base-url", server.base_url, "-o", soup)
+            assert done.status == 0, done.err
+            count = len(server.bodies)
+        assert count == len(server.bodies)
+    values = {(one.entity, one.step): one.value for one in read(soup).salience if one.rater == "parrot"}
+    assert len(values) == 9
+    assert {value for (entity, _), value in values.items() if entity == "knife"} == {None}
+    assert {value for (entity, _), value in values.items() if entity != "knife"} == {4}
+
+
+def test_the_second_form_rates_under_a_name_of_its_own(run: Run, soup: Path) -> None:
+    with FaultyServer(lambda body: "0") as server:  # noqa: ARG005
+        arguments = ("--method", "prompted", "--form", "likert", "--scope", "global", "--no-cache", "--model", "parrot")
+        assert run("salience", soup, *arguments, "--base-url", server.base_url, "-o", soup).status == 0
+        assert "has nothing to do with the procedure" in server.prompts[0]
+    assert {(one.rater, one.value) for one in read(soup).salience} == {("parrot, likert", 0)}
