@@ -16,7 +16,7 @@ KEY = "sk-grep-for-me-fedcba9876543210"
 RECIPE = "Make tea\n\n1. Boil the water.\n2. Pour the water over the tea leaves.\n"
 
 
-@pytest.mark.parametrize("status", [200, 400, 401, 429])
+@pytest.mark.parametrize("status", [200, 401])
 def test_the_key_is_in_no_trace_record_cache_or_message(tmp_path: Path, status: int) -> None:
     (tmp_path / "tea.txt").write_text(RECIPE)
     key_file = tmp_path / "key"
