@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fluents.canonicalise.evidence import Evidence
-from fluents.canonicalise.learn import USED, cross_validated, fitted, learned
+from fluents.canonicalise.learn import USED, cross_validated, fitted, learned, scored
 from fluents.canonicalise.lessons import Lesson, lessons
 from fluents.canonicalise.named import Named
 from fluents.canonicalise.scorer import PARAMETERS, Level
@@ -36,7 +36,7 @@ def test_weights_follow_what_is_taught() -> None:
 def test_what_comes_along_is_what_the_data_teach(mirror: Path, level: Level, exact: float, b_cubed: float) -> None:  # noqa: ARG001
     made, meant = lessons(level, EMBEDDER)
     assert not {lesson.procedure for lesson in made} & {lesson.procedure for lesson in meant}
-    score = cross_validated(made, meant, level, USED[level])
+    score = scored(cross_validated(made, meant, level, USED[level]), meant, level)
     assert score.rows["exact"]["f1"] == pytest.approx(exact, abs=0.05)
     assert score.rows["b-cubed"]["f1"] == pytest.approx(b_cubed, abs=0.05)
     scorer, shipped = learned(made, meant, level, USED[level]), json.loads(PARAMETERS.read_text())[level]

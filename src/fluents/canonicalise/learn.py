@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from fluents.metrics.base import Score
 from fluents.metrics.bootstrap import intervals
 from fluents.metrics.clustering import clustering
 from fluents.metrics.embedders import load_embedder
+
+Clusters: TypeAlias = dict[tuple[str, str], list[list[str]]]
+"""Of names, by procedure and entity."""
 
 USED: Mapping[Level, tuple[str, ...]] = {
     "entities": ("inside", "part", "head", "letters", "meaning", "states", "steps"),
@@ -68,12 +72,12 @@ def _pairs(taught: Iterable[Lesson], kinds: Sequence[str]) -> tuple[NDArray[np.f
     return np.concatenate(cells), np.array(same, dtype=np.float64)
 
 
-def scored(predicted: Mapping[tuple[str, str], list[list[str]]], meant: Iterable[Lesson], level: Level) -> Score:
+def scored(predicted: Clusters, meant: Iterable[Lesson], level: Level) -> Score:
     gold = {lesson.key: lesson.clusters for lesson in meant}
     return clustering({key: gold[key] for key in predicted}, predicted, level=level)
 
 
-def grouped(scorer: Scorer, meant: Iterable[Lesson]) -> dict[tuple[str, str], list[list[str]]]:
+def grouped(scorer: Scorer, meant: Iterable[Lesson]) -> Clusters:
     return {lesson.key: lesson.groups(scorer.groups(scorer.likely(lesson.evidence))) for lesson in meant}
 
 
@@ -89,36 +93,51 @@ def with_threshold(scorer: Scorer, meant: Sequence[Lesson], level: Level) -> Sco
     return max((replace(scorer, threshold=threshold) for threshold in reversed(THRESHOLDS)), key=quality)
 
 
-def cross_validated(made: Sequence[Lesson], meant: Sequence[Lesson], level: Level, kinds: Sequence[str]) -> Score:
-    """Every procedure scored with what the other folds taught."""
-    predicted: dict[tuple[str, str], list[list[str]]] = {}
+def cross_validated(made: Sequence[Lesson], meant: Sequence[Lesson], level: Level, kinds: Sequence[str]) -> Clusters:
+    """Every procedure's clusters by what the other folds taught."""
+    predicted: Clusters = {}
     for others, held in held_out(CLUSTER_FOLDS):
         scorer = learned(made, [lesson for lesson in meant if lesson.procedure in others], level, kinds)
         predicted |= grouped(scorer, [lesson for lesson in meant if lesson.procedure in held])
-    return scored(predicted, meant, level)
+    return predicted
 
 
 def learned(made: Sequence[Lesson], meant: Sequence[Lesson], level: Level, kinds: Sequence[str]) -> Scorer:
     return with_threshold(fitted([*made, *list(meant) * PEOPLE_COUNT], kinds), meant, level)
 
 
-def report(level: Level, made: Sequence[Lesson], meant: Sequence[Lesson]) -> None:
-    """The score with its interval, and what becomes of it without each kind of evidence."""
+PREDICTIONS = ("single", "same-words", "offline")
+"""Every name by itself; names of the same words together; the offline method, cross-validated."""
+
+
+def predictions(which: str, level: Level) -> Clusters:
+    """The clusters of the procedures that people labelled, by one of PREDICTIONS."""
+    made, meant = lessons(level, load_embedder())
+    return _predicted(which, made, meant, level)
+
+
+def _predicted(which: str, made: Sequence[Lesson], meant: Sequence[Lesson], level: Level) -> Clusters:
+    if which == "offline":
+        return cross_validated(made, meant, level, USED[level])
     same_words = {one.key: [list(place.names) for place in one.evidence.names] for one in meant}
-    single = {key: [[name] for group in groups for name in group] for key, groups in same_words.items()}
-    for name, score in (
-        ("every name by itself", scored(single, meant, level)),
-        ("same words", scored(same_words, meant, level)),
-        ("all evidence", cross_validated(made, meant, level, USED[level])),
-    ):
+    if which == "same-words":
+        return same_words
+    return {key: [[name] for group in groups for name in group] for key, groups in same_words.items()}
+
+
+def report(level: Level, made: Sequence[Lesson], meant: Sequence[Lesson]) -> None:
+    """The scores with their intervals, and what becomes of the last without each kind of evidence."""
+    for which in PREDICTIONS:
+        score = scored(_predicted(which, made, meant, level), meant, level)
         between = intervals(score)
         figures = (
             f"{row} {score.rows[row]['f1']:.1f} [{between[row]['f1'].low:.1f}, {between[row]['f1'].high:.1f}]"
             for row in ("exact", "b-cubed")
         )
-        print(f"{level}, {name}: {', '.join(figures)}")
+        print(f"{level}, {which}: {', '.join(figures)}")
     for left_out in USED[level]:
-        score = cross_validated(made, meant, level, [kind for kind in USED[level] if kind != left_out])
+        kinds = [kind for kind in USED[level] if kind != left_out]
+        score = scored(cross_validated(made, meant, level, kinds), meant, level)
         print(f"  without {left_out}: exact {score.rows['exact']['f1']:.1f}, b-cubed {score.rows['b-cubed']['f1']:.1f}")
 
 

@@ -161,16 +161,19 @@ def clustering(
 ) -> None:
     """OpenPI2.0: how well names were clustered: clusters found whole, and B-cubed.
 
-    openpi2:labels are the clusters a person made of ten procedures, openpi2-outputs:clusters a language model's.
+    openpi2:labels are the clusters a person made of ten procedures, openpi2-outputs:clusters a language model's, and
+    openpi2-outputs:votes what its runs agree on. offline is fluents' own method, cross-validated; same-words and single
+    are what a method has to beat.
 
-    Example: `fluents eval clustering --level attributes`
+    Example: `fluents eval clustering --level attributes --pred offline`
     """
     from fluents.metrics.clustering import clustering as score_clusters
 
     if level not in ("entities", "attributes"):
         raise InputError(f"no level {level!r}", fix="entities or attributes")
     task = Task("clustering", Source(gold), Source(pred), mode, variant=level, as_json=as_json)
-    meant, runs = clusterings(gold, pred, level)  # type: ignore[arg-type]
+    with messages.status(plain(f"clustering by {pred}")):
+        meant, runs = clusterings(gold, pred, level)  # type: ignore[arg-type]
     show_score(task, score_clusters(meant, *runs, mode=mode, level=level))  # type: ignore[arg-type]
 
 

@@ -102,18 +102,41 @@ def _answers(path: str) -> Iterator[tuple[str, str, list[str]]]:
 LABELS, RUNS = "openpi2:labels", "openpi2-outputs:clusters"
 """Names only clustering knows: OpenPI2.0's hand-made clusters, and those of a language model in several runs."""
 
+VOTES = "openpi2-outputs:votes"
+"""Likewise: those runs put to the vote, as `fluents canonicalise --method prompted` does it."""
+
 
 def clusterings(gold: str, pred: str, level: Level) -> tuple[Any, list[Any]]:
     """The gold's clusters and the runs to score against them."""
+    from fluents.canonicalise.learn import PREDICTIONS, predictions
     from fluents.data import cluster_labels as labels
 
     hand: dict[str, Callable[[], Groupings]] = {
         "entities": labels.entity_labels,
         "attributes": labels.attribute_labels,
     }
+    if pred in PREDICTIONS and not Path(pred).exists():
+        if gold != LABELS:
+            raise InputError(f"{pred} is of the labelled procedures alone", where=gold, fix=f"leave --gold at {LABELS}")
+        return hand[level](), [predictions(pred, level)]
     meant = hand[level]() if gold == LABELS else Source(gold).traces()
+    if pred == VOTES:
+        return meant, [_votes(hand[level](), level)]
     if pred != RUNS:
         return meant, [Source(pred).traces()]
     if level == "entities":
         return meant, [labels.entity_run(run) for run in labels.ENTITY_RUNS]
     return meant, [labels.attribute_run()]
+
+
+def _votes(asked: Groupings, level: Level) -> Groupings:
+    from fluents.canonicalise.voting import elected
+    from fluents.data import cluster_labels as labels
+
+    runs = (
+        [labels.entity_run(run) for run in labels.ENTITY_RUNS]
+        if level == "entities"
+        else [labels.attribute_run(run) for run in labels.ATTRIBUTE_RUNS]
+    )
+    names = {key: [name for cluster in clusters for name in cluster] for key, clusters in asked.items()}
+    return {key: elected([run[key] for run in runs if key in run], listed) for key, listed in names.items()}

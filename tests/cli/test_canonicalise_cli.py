@@ -1,0 +1,142 @@
+"""`fluents canonicalise` and `fluents expand` as a person meets them: files in, files out, errors without traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from fluents import jsonl
+from fluents.canonicalise.clusters import canonicalise
+from fluents.canonicalise.prompted import Asking, Prompted
+from fluents.llm import Question
+from fluents.records import Procedure, StateChange, Trace
+
+TRACE = Trace(
+    procedure=Procedure(id="bike", goal="Clean a <b>bike</b>", steps=("Wet the bike.", "Dry it.")),
+    changes=(
+        StateChange(step=1, entity="bike", attribute="wetness", before="dry", after="wet"),
+        StateChange(step=1, entity="the bicycle", attribute="moisture", before="dry", after="wet"),
+        StateChange(step=2, entity="towel", attribute="wetness", before="dry", after="damp"),
+    ),
+)
+
+
+def run(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "fluents", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, timeout=120)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    path = tmp_path / "plain.jsonl"
+    jsonl.write([TRACE], path)
+    return path
+
+
+def read(data: bytes) -> Trace:
+    [line] = data.splitlines()
+    record = jsonl.loads(line)
+    assert isinstance(record, Trace)
+    return record
+
+
+def test_stages_pipe(plain: Path) -> None:
+    named = run("canonicalise", "-", stdin=plain.read_bytes())
+    assert named.returncode == 0, named.stderr
+    assert [set(cluster.mentions) for cluster in read(named.stdout).clusters] == [{"bike", "the bicycle"}, {"towel"}]
+    assert read(named.stdout).changes == TRACE.changes
+    expanded = run("expand", "-", "--vocabulary", plain, stdin=named.stdout)
+    assert expanded.returncode == 0, expanded.stderr
+    assert read(expanded.stdout).clusters == read(named.stdout).clusters  # too small a vocabulary to learn from
+
+
+def test_clusters_that_are_there_stay_unless_asked_for_again(plain: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    assert run("canonicalise", plain, "-o", first).returncode == 0
+    edited = read(first.read_bytes())
+    jsonl.write([edited.replace(clusters=edited.clusters[:1])], first)
+    kept = run("canonicalise", first, "-o", second)
+    assert b"has clusters, which are kept" in kept.stderr
+    assert second.read_bytes() == first.read_bytes()
+    assert run("canonicalise", first, "--again", "-o", second).returncode == 0
+    assert len(read(second.read_bytes()).clusters) == 2
+
+
+def test_a_person_sees_a_table_and_nothing_in_it_is_markup(plain: Path) -> None:
+    shown = run("canonicalise", plain, "--table").stdout.decode()
+    assert "Clean a <b>bike</b>" in shown
+    assert "the bicycle" in shown
+
+
+def test_a_recorded_model_is_played_back(plain: Path, tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    lines: list[str] = []
+
+    class Parrot:
+        """Says that all names are one, and writes down what it was asked."""
+
+        def ask(self, question: Question, samples: int = 1) -> list[str]:
+            names = (
+                ["bike", "the bicycle", "towel"] if question.name == "cluster-entities-1" else ["wetness", "moisture"]
+            )
+            answer = json.dumps({"groups": [names]})
+            lines.append(json.dumps({"question": asdict(question), "answer": answer, "cut": False}))
+            return [answer] * samples
+
+    expected = canonicalise(TRACE, Prompted(Asking(Parrot(), "recorded model", workers=1)))
+    record.write_text("\n".join(lines))
+    done = run("canonicalise", plain, "--method", "prompted", "--from-record", record)
+    assert done.returncode == 0, done.stderr
+    assert read(done.stdout) == expected
+    assert set(expected.clusters[0].mentions) == {"bike", "the bicycle", "towel"}
+
+
+def test_a_record_of_something_else_is_told(plain: Path, tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    record.write_text("")
+    done = run("canonicalise", plain, "--method", "verified", "--from-record", record)
+    assert done.returncode == 2
+    assert b"the record holds no answer" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["canonicalise", "none.jsonl"], "neither a file nor a dataset"),
+        (["canonicalise", "{plain}", "--model", "x"], "--model is for"),
+        (["canonicalise", "{plain}", "--method", "prompted"], "no model is named"),
+        (["expand", "{plain}", "--vocabulary", "{plain}"], "no clusters to expand"),
+        (["expand", "{plain}"], "either from a vocabulary or from a model"),
+        (["expand", "{plain}", "--vocabulary", "{plain}", "--model", "x"], "either from a vocabulary or from a model"),
+        (["expand", "{plain}", "--model", "x", "--near", "0.5"], "--near is for --vocabulary"),
+        (["expand", "{plain}", "--vocabulary", "none"], "neither a file nor a dataset"),
+    ],
+)
+def test_what_a_user_can_mend_is_told(plain: Path, arguments: list[str], what: str) -> None:
+    done = run(*(argument.format(plain=plain) for argument in arguments))
+    assert done.returncode == 2, done
+    assert what in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""
+
+
+def test_a_broken_file_leaves_the_old_output_alone(tmp_path: Path) -> None:
+    broken, output = tmp_path / "broken.jsonl", tmp_path / "out.jsonl"
+    broken.write_bytes(jsonl.dumps(TRACE) + b"\n\xff\xfe{")
+    output.write_text("mine")
+    assert run("canonicalise", broken, "-o", output).returncode == 2
+    assert output.read_text() == "mine"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pred", "f1"), [("single", 62.0), ("same-words", 73.5), ("openpi2-outputs:votes", 55.2)])
+def test_what_clustering_is_held_against(mirror: Path, pred: str, f1: float) -> None:  # noqa: ARG001
+    done = run("eval", "clustering", "--pred", pred, "--json")
+    assert done.returncode == 0, done.stderr
+    value = json.loads(done.stdout)
+    assert value["scores"]["exact"]["f1"] == pytest.approx(f1, abs=0.05)
