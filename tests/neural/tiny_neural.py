@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluents.neural.inputs import answer, question
 from fluents.records import Procedure, StateChange, Trace
+
+if TYPE_CHECKING:
+    from fluents.neural.checkpoint import Trained
 
 _PROCEDURES: dict[str, tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...]] = {
     "Brew tea": (
@@ -93,3 +96,16 @@ def _tokenizer(arch: str) -> Any:
     return PreTrainedTokenizerFast(
         tokenizer_object=plain._tokenizer, eos_token="</s>", pad_token="<pad>", unk_token="<unk>"
     )
+
+
+def begin(folder: Path, arch: str, system: str = "baseline", *, dropout: float = 0.0, seed: int = 1) -> Trained:
+    """A tiny untrained system, its model's files in a folder below this one."""
+    import torch
+
+    from fluents.neural.checkpoint import begin as begin_
+
+    torch.set_num_threads(1)  # these models are too small for more
+    source = folder / f"{arch}-{dropout}"
+    if not source.exists():
+        model_folder(source, arch, dropout=dropout)
+    return begin_(str(source), system, "openpi-c", arch=arch, from_scratch=True, seed=seed, download=False)

@@ -1,0 +1,194 @@
+"""Training the neural systems for real, on tiny models: they learn, resume bit for bit, and agree over processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_neural import begin, gold, model_folder
+
+from fluents import jsonl
+from fluents.errors import InputError
+from fluents.neural.drawing import Decoding
+
+if os.environ.get("CI") != "true":
+    for package in ("torch", "transformers", "accelerate"):
+        pytest.importorskip(package, reason="neural systems: pip install 'fluents[train]'")
+
+pytestmark = [
+    pytest.mark.slow,
+    # Deprecations inside torch and transformers are theirs to mend.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+SYSTEMS = [
+    ("gpt2", "baseline"),
+    ("gpt2", "econd"),
+    ("bart", "baseline"),
+    ("bart", "concat-states"),
+    ("bart", "emem"),
+    ("bart", "econd"),
+    ("bart", "emem+econd"),
+    ("t5", "emem"),
+]
+
+
+def _settings(**more: Any) -> Any:
+    from fluents.training.neural import Settings
+
+    chosen: dict[str, Any] = {"epochs": 3, "batch": 64, "learning_rate": 3e-3, "metric": "last"}
+    return Settings(**chosen | more)
+
+
+def _log(folder: Path) -> list[dict[str, Any]]:
+    log: list[dict[str, Any]] = json.loads((folder / "train.json").read_text())["log"]
+    return log
+
+
+@pytest.mark.parametrize(("arch", "system"), SYSTEMS)
+def test_a_system_learns_eight_steps_by_heart(tmp_path: Path, arch: str, system: str) -> None:
+    """From training to the tracker: the loss falls, and the checkpoint's own predictions are the gold changes."""
+    from fluents.metrics.original import original
+    from fluents.trackers.neural import Neural, NeuralTracker
+    from fluents.training.neural import train
+
+    trained = begin(tmp_path, arch, system)
+    assert sum(parameter.numel() for parameter in trained.network.parameters()) <= 1_000_000
+    out = train(trained, gold(), [], tmp_path / "run", _settings(epochs=100, learning_rate=8e-3, warmup=0.2))
+    losses = [epoch["train_loss"] for epoch in _log(out)]
+    assert losses[-1] < 0.1 * losses[0]
+
+    tracker = NeuralTracker(out, Neural(Decoding(beams=2)), {trace.id: trace for trace in gold()})
+    said = tracker.track_many([trace.procedure for trace in gold()])
+    assert original(gold(), said, mode="strict", matchers=["exact"])["exact"]["f1"] == 100
+    assert all(trace.rejects == () for trace in said)
+
+
+@pytest.mark.parametrize(("arch", "system"), [("bart", "emem"), ("gpt2", "baseline")])
+def test_a_broken_run_goes_on_bit_for_bit(tmp_path: Path, arch: str, system: str) -> None:
+    from safetensors.torch import load_file
+
+    from fluents.training.neural import train
+
+    settings = _settings(epochs=3, batch=3, metric="loss")
+    whole = train(begin(tmp_path, arch, system, dropout=0.1), gold(), gold(), tmp_path / "whole", settings)
+
+    class Stop(Exception):
+        pass
+
+    def stop(event: dict[str, Any]) -> None:
+        if event["epoch"] == 3:
+            raise Stop
+
+    broken = tmp_path / "broken"
+    with pytest.raises(Stop):
+        train(begin(tmp_path, arch, system, dropout=0.1), gold(), gold(), broken, settings, stop)
+    assert len(_log(broken)) == 2
+    train(begin(tmp_path, arch, system, dropout=0.1, seed=9), gold(), gold(), broken, settings)
+    assert [_without_time(epoch) for epoch in _log(broken)] == [_without_time(epoch) for epoch in _log(whole)]
+    ours, theirs = (load_file(folder / "model.safetensors") for folder in (whole, broken))
+    assert ours.keys() == theirs.keys()
+    assert all(ours[name].equal(theirs[name]) for name in ours)
+    assert not list(broken.glob("epoch-*")), "a finished run keeps no state"
+
+    again = train(begin(tmp_path, arch, system, dropout=0.1), gold(), gold(), broken, settings)
+    assert again == broken, "a finished run is left as it is"
+    with pytest.raises(InputError, match="other settings"):
+        train(begin(tmp_path, arch, system, dropout=0.1), gold(), [], broken, _settings(epochs=1))
+
+
+def _without_time(epoch: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in epoch.items() if name != "seconds"}
+
+
+def test_a_batch_cut_up_teaches_the_same(tmp_path: Path) -> None:
+    from fluents.training.neural import train
+
+    whole = train(begin(tmp_path, "bart", "emem"), gold(), [], tmp_path / "whole", _settings())
+    parts = train(begin(tmp_path, "bart", "emem"), gold(), [], tmp_path / "parts", _settings(accumulate=2))
+    for one, other in zip(_log(whole), _log(parts), strict=True):
+        assert one["train_loss"] == pytest.approx(other["train_loss"], abs=1e-4)
+
+
+def test_training_ends_when_dev_gets_no_better_and_keeps_the_best(tmp_path: Path) -> None:
+    """A learning rate of nothing never gets better: one epoch to beat, two to wait."""
+    from fluents.training.neural import train
+
+    settings = _settings(epochs=9, learning_rate=0.0, metric="loss", patience=2)
+    out = train(begin(tmp_path, "t5"), gold(), gold(), tmp_path / "run", settings)
+    assert len(_log(out)) == 3
+    assert json.loads((out / "train.json").read_text())["best"] == 1
+
+
+def test_the_kept_epoch_can_be_the_one_that_answers_best(tmp_path: Path) -> None:
+    from fluents.training.neural import train
+
+    out = train(begin(tmp_path, "bart"), gold(), gold()[:1], tmp_path / "run", _settings(epochs=1, metric="rouge"))
+    rows = (out / "train.csv").read_text().splitlines()
+    assert len(rows) == 2
+    assert rows[0] == "epoch,updates,train_loss,dev_loss,rouge,value,seconds"
+    assert _log(out)[0]["value"] == _log(out)[0]["rouge"]
+
+
+def test_two_processes_give_the_loss_of_one(tmp_path: Path) -> None:
+    """By `accelerate launch` on processors alone; the gradients are the whole batch's either way."""
+    source = model_folder(tmp_path / "bart", "bart")
+    jsonl.write(gold(), tmp_path / "gold.jsonl")
+    options = ["train", "neural", "--model", str(source), "--from-scratch", "--system", "emem", "--epochs", "3"]
+    options += ["--data", str(tmp_path / "gold.jsonl"), "--batch", "8", "--learning-rate", "0.003", "--metric", "last"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "CUDA_VISIBLE_DEVICES": ""}
+    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
+    launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "-m"]
+    for name, before in (("one", ["-m"]), ("two", launch)):
+        command = [sys.executable, *before, "fluents", *options, "--out", str(tmp_path / name)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+    one, two = _log(tmp_path / "one"), _log(tmp_path / "two")
+    assert one[-1]["train_loss"] < one[0]["train_loss"]
+    for ours, theirs in zip(one, two, strict=True):
+        assert ours["train_loss"] == pytest.approx(theirs["train_loss"], abs=1e-4)
+
+
+def test_a_full_device_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from fluents.neural.network import Network, OutOfMemory
+    from fluents.training.neural import train
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 TiB")
+
+    monkeypatch.setattr(Network, "read", full)
+    with pytest.raises(OutOfMemory, match="memory is full") as caught:
+        train(begin(tmp_path, "bart"), gold(), [], tmp_path / "run", _settings())
+    assert "--batch" in str(caught.value)
+
+
+def test_a_damaged_state_is_said_so(tmp_path: Path) -> None:
+    from fluents.training.neural import train
+
+    def stop(event: dict[str, Any]) -> None:
+        if event["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        train(begin(tmp_path, "bart"), gold(), [], out, _settings(), stop)
+    state = out / "epoch-1.safetensors"
+    state.write_bytes(state.read_bytes()[:1000])
+    with pytest.raises(InputError, match="cannot be read"):
+        train(begin(tmp_path, "bart"), gold(), [], out, _settings())
+
+
+def test_nothing_to_learn_is_said_so(tmp_path: Path) -> None:
+    from fluents.training.neural import train
+
+    with pytest.raises(InputError, match="nothing to learn"):
+        train(begin(tmp_path, "bart"), [gold()[0].replace(changes=())], [], tmp_path / "run", _settings())
+    with pytest.raises(InputError, match="no metric"):
+        train(begin(tmp_path, "bart"), gold(), [], tmp_path / "run", _settings(metric="charm"))
