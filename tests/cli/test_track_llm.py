@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -159,6 +164,32 @@ def test_an_endpoint_that_fails_keeps_the_procedures_that_are_done(track: Run, t
         assert track(tmp_path / "two.jsonl", *options(server, "-o", out, "--resume")).status == 0
         assert len(server.bodies) - before == 2, "the first procedure is not asked about again"
     assert [record.id for record in jsonl.read(out)] == ["tea", "second"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("form", ["complete", "whole"])
+def test_ctrl_c_ends_it_at_once_and_keeps_what_is_done(tmp_path: Path, form: str) -> None:
+    """Also while requests hang that nobody will answer."""
+    jsonl.write([TEA, TEA.replace(id="slow", steps=("Hang for ever.",))], tmp_path / "two.jsonl")
+    out, stuck = tmp_path / "out.jsonl", threading.Event()
+
+    def hanging(body: Body) -> str:
+        if "Hang for ever." in prompt_of(body):
+            stuck.set()
+            time.sleep(20)
+        return answer(body)
+
+    with FaultyServer(hanging) as server:
+        command = [sys.executable, "-m", "fluents", "track", tmp_path / "two.jsonl", *options(server), "--form", form]
+        process = subprocess.Popen([*map(str, command), "-o", str(out)], stderr=subprocess.PIPE, text=True)
+        assert stuck.wait(60)
+        while not (out.exists() and b"\n" in out.read_bytes()):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    assert [record.id for record in jsonl.read(out)] == ["tea"]
 
 
 def test_given_pairs_get_states_and_score(track: Run, tea: Path, tmp_path: Path) -> None:

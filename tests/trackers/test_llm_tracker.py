@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import Script, attribute_in, pairs, states, step_in, thing_in
 
 from fluents import jsonl
 from fluents.errors import FluentsError, InputError, UnknownNameError
@@ -21,8 +21,10 @@ from fluents.trackers.llm.settings import Llm
 from fluents.trackers.llm.stages import NO_ANSWER, NOT_VERIFIED
 from fluents.trackers.llm.tracker import GivenPairs, LlmTracker
 from fluents.version import __version__
+from scripted import Script, attribute_in, pairs, states, step_in, thing_in
 from strategies import procedures
 
+FEW_SHOT = Path(__file__).parents[2] / "examples" / "few_shot.jsonl"
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves.", "Wait."))
 FOUND = {1: {"water": ["temperature"]}, 2: {"water": ["place"], "leaves": ["wetness", "colour"]}, 3: {}}
 STATES = {"temperature": ("cold", "hot"), "place": ("in the kettle", "in the pot"), "wetness": ("dry", "wet")}
@@ -326,6 +328,14 @@ def test_the_seed_draws_and_the_procedure_itself_is_never_an_example() -> None:
     assert len(drawn) > 1
     again = [Shots(many, 3, 5).examples(TEA, "complete-1", past=True) for _ in range(2)]
     assert again[0] == again[1]
+
+
+@pytest.mark.parametrize("form", ["schemata", "states", "changes-of", "complete", "whole"])
+def test_the_examples_that_come_along_serve_every_form(form: str) -> None:
+    shown = Shots((record for record in jsonl.read(FEW_SHOT) if isinstance(record, Trace)), 3, seed=1)
+    for example in shown.examples(TEA, f"{form}-1", past=True):
+        assert 'Goal: "' in example.scene
+        assert len(example.answer) > 20
 
 
 def test_provenance_says_how_it_was_made() -> None:

@@ -132,12 +132,15 @@ class Tally:
 
     def tell(self, *, verify: bool) -> None:
         if verify:
-            messages.print(f"verification removed {self._removed} pairs: they are among the rejects", markup=False)
+            messages.print(
+                f"verification removed {self._removed} pairs: they are among the rejects", markup=False, soft_wrap=True
+            )
         if self._unread or self._unanswered:
             messages.print(
                 f"{self._unread} answers or parts of them could not be read: they are among the rejects; "
                 f"{self._unanswered} steps are without any answer",
                 markup=False,
+                soft_wrap=True,
             )
 
 
@@ -156,9 +159,12 @@ def rehearse(wanted: Iterable[Procedure], choice: LlmChoice, drawing: Drawing, a
     messages.print(
         f"{count} questions, about {tokens} tokens to send (a token for {BYTES_PER_TOKEN} bytes); nothing was asked",
         markup=False,
+        soft_wrap=True,
     )
     if choice.form == "states" or choice.verify:
-        messages.print("more questions follow from the answers: those above show one of each kind", markup=False)
+        messages.print(
+            "more questions follow from the answers: those above show one of each kind", markup=False, soft_wrap=True
+        )
 
 
 def _print_question(procedure: Procedure, question: Question, tokens: int, as_json: bool | None) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from fluents.errors import InputError
 from fluents.llm import Asker
 from fluents.mentions import mentioned
+from fluents.prompts.local import one_line
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.trackers import OnStep
 from fluents.trackers.llm.examples import Shots
@@ -28,9 +29,12 @@ class GivenPairs:
         trace = self._traces.get(procedure.id)
         if trace is None:
             raise InputError(f"no pairs are given for the procedure {procedure.id!r}", where=self.source or None)
-        if len(trace.procedure.steps) != len(procedure.steps):
-            what = f"{len(trace.procedure.steps)} steps instead of {len(procedure.steps)}"
-            raise InputError(f"the pairs of the procedure {procedure.id!r} are for {what}", where=self.source or None)
+        if list(map(one_line, trace.procedure.steps)) != list(map(one_line, procedure.steps)):
+            raise InputError(
+                f"the pairs of the procedure {procedure.id!r} are for other steps than its own",
+                where=self.source or None,
+                fix="are they of another dataset, where this id means something else?",
+            )
         return trace
 
 
