@@ -13,11 +13,14 @@ from typing import Any, Generic, TypeVar
 from pydantic_core import from_json
 
 from fluents.llm import Asker, CutAnswer, NoAnswerError, Question
+from fluents.llm.wire import one_line
 from fluents.prompts.files import render
 
 T = TypeVar("T")
 
 REASK_PROMPT = "again-1"
+THOUGHT_ENDS = "</think>"
+"""How models that think aloud begin their answer; some leave out how the thought began."""
 MAX_STARTS = 200
 """Places in an answer where JSON may begin: past these, a hostile answer would take quadratic time."""
 
@@ -54,7 +57,7 @@ def _read_or_again(asker: Asker, question: Question, text: str, read: Callable[[
     if not isinstance(first, Unreadable):
         return first
     # In front of the question: a prompt that is to be completed must keep its end.
-    note = render(REASK_PROMPT, reason=first.reason)
+    note = render(REASK_PROMPT, reason=one_line(first.reason))  # which may repeat what the model said
     system = f"{question.system}\n\n{note}" if question.system else note
     try:
         [second] = asker.ask(replace(question, system=system))
@@ -99,7 +102,7 @@ class _Crowd(Generic[T]):
     def run(self, workers: int, on_answer: Callable[[int, int], None] | None) -> list[T | Unreadable]:
         total = len(self._questions)
         answers: dict[int, T | Unreadable] = {}
-        for _ in range(min(workers, total)):
+        for _ in range(min(max(workers, 1), total)):
             threading.Thread(target=self._work, daemon=True).start()
         try:
             while len(answers) < total:
@@ -139,8 +142,11 @@ def json_in(text: str) -> Any:
 
     What a model thinks aloud before it answers is left out.
     """
-    text = text.rpartition("</think>")[2]
-    found = max(_json_pieces(text), key=len, default="")
+    pieces = _json_pieces(text)
+    if THOUGHT_ENDS in text and not any(THOUGHT_ENDS in piece for piece in pieces):  # in a piece it is a string's
+        text = text.rpartition(THOUGHT_ENDS)[2]
+        pieces = _json_pieces(text)
+    found = max(pieces, key=len, default="")
     if not found:
         raise UnreadableAnswer("there is no JSON in it" if text.strip() else "it is empty")
     try:
