@@ -186,10 +186,10 @@ def test_beam_search_with_its_cache_finds_what_scoring_whole_answers_finds(tmp_p
     from transformers.modeling_outputs import BaseModelOutput
 
     with torch.no_grad():
-        encoded, mask = network._encoded(rows, memory)
+        attended = network._with_memory(network._encoded(rows), rows, memory)
         out = network.model.generate(
-            encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
-            attention_mask=mask,
+            encoder_outputs=BaseModelOutput(last_hidden_state=attended.states),
+            attention_mask=attended.mask,
             generation_config=GenerationConfig(
                 num_beams=3,
                 max_new_tokens=8,

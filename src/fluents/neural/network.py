@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from fluents.errors import FluentsError, MissingExtraError
 from fluents.neural.drawing import Decoding
 from fluents.neural.emem import Compress, Memory, add_memory
-from fluents.neural.rows import Round, Row
+from fluents.neural.rows import Round
 
 try:
     import torch
@@ -45,6 +45,13 @@ def enough_memory(fix: str) -> Iterator[None]:
         raise OutOfMemory("the computer's memory is full", fix=fix) from None
 
 
+class Encoded(NamedTuple):
+    """What a decoder attends to: states, and which of them are real."""
+
+    states: Tensor
+    mask: Tensor
+
+
 class Network(nn.Module):  # type: ignore[misc]
     """The model and, for entity memory, what is added to it."""
 
@@ -63,10 +70,14 @@ class Network(nn.Module):  # type: ignore[misc]
         """The summed loss of all answers. With memory, a round knows the rounds before it: nothing is detached, so
         later answers teach what to remember of earlier ones."""
         memory = self.empty_memory(_procedures(rounds))
-        losses = []
+        # The encoder knows no memory: it reads the questions of all rounds at once.
+        encoded = None if self.causal else self._encoded([row for rows in rounds for row in rows])
+        losses, start = [], 0
         for turn, rows in enumerate(rounds, start=1):
             if rows:
-                loss, states = self.read(rows, memory)
+                place = slice(start, start + len(rows))
+                start += len(rows)
+                loss, states = self.read(rows, memory, encoded and Encoded(encoded.states[place], encoded.mask[place]))
                 losses.append(loss)
                 if memory is not None and self.compress is not None and turn < len(rounds):
                     memory.update(rows, states, self.compress)
@@ -76,19 +87,19 @@ class Network(nn.Module):  # type: ignore[misc]
         """A memory of nothing, or None for a model without."""
         return None if self.compress is None else Memory(procedures, self.model.config.hidden_size, self.device)
 
-    def read(self, rows: Round, memory: Memory | None) -> tuple[Tensor, Tensor]:
+    def read(self, rows: Round, memory: Memory | None, encoded: Encoded | None = None) -> tuple[Tensor, Tensor]:
         """(summed loss, hidden states) of the rows' answers under teacher forcing.
 
         The state of a token is the one the token is predicted from; states stand row after row without padding.
         Training and tracking both take h^k from here.
         """
-        labels = self._padded([row.answered for row in rows], IGNORED)
         if self.causal:
             return self._read_causal(rows)
-        encoded, mask = self._encoded(rows, memory)
+        labels = self._padded([row.answered for row in rows], IGNORED)
+        attended = self._with_memory(encoded or self._encoded(rows), rows, memory)
         out = self.model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
-            attention_mask=mask,
+            encoder_outputs=BaseModelOutput(last_hidden_state=attended.states),
+            attention_mask=attended.mask,
             decoder_input_ids=self.model.prepare_decoder_input_ids_from_labels(labels=labels),
             output_hidden_states=memory is not None,
             use_cache=False,
@@ -107,17 +118,22 @@ class Network(nn.Module):  # type: ignore[misc]
         loss = nn.functional.cross_entropy(logits[real].float(), labels[:, 1:][real], reduction="sum")
         return loss, loss.new_zeros(0)
 
-    def _encoded(self, rows: Round, memory: Memory | None) -> tuple[Tensor, Tensor]:
-        """The encoder's states of the questions, the memory of their procedures behind them, and the mask of both."""
+    def _encoded(self, rows: Round) -> Encoded:
         ids = self._padded([row.asked for row in rows], self.model.config.pad_token_id)
         mask = self._padded([(1,) * len(row.asked) for row in rows], 0)
-        encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        return Encoded(self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state, mask)
+
+    def _with_memory(self, encoded: Encoded, rows: Round, memory: Memory | None) -> Encoded:
+        """The encoder's states with the memory of the rows' procedures behind them."""
         if memory is None or self.width is None:
-            return encoded, mask
+            return encoded
         owners = torch.tensor([row.owner for row in rows], device=self.device)
         self.width.slots = memory.slots.shape[1]
         slots, filled = memory.slots[owners], memory.filled[owners]
-        return torch.cat([encoded, slots.to(encoded.dtype)], dim=1), torch.cat([mask, filled.to(mask.dtype)], dim=1)
+        return Encoded(
+            torch.cat([encoded.states, slots.to(encoded.states.dtype)], dim=1),
+            torch.cat([encoded.mask, filled.to(encoded.mask.dtype)], dim=1),
+        )
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def generate(self, rows: Round, memory: Memory | None, decoding: Decoding, most: int) -> list[list[int]]:
@@ -137,9 +153,11 @@ class Network(nn.Module):  # type: ignore[misc]
             mask = self._padded([(1,) * len(row.asked) for row in rows], 0, left=True)
             made = self.model.generate(input_ids=ids, attention_mask=mask, generation_config=how)[:, width:]
         else:
-            encoded, mask = self._encoded(rows, memory)
+            attended = self._with_memory(self._encoded(rows), rows, memory)
             made = self.model.generate(
-                encoder_outputs=BaseModelOutput(last_hidden_state=encoded), attention_mask=mask, generation_config=how
+                encoder_outputs=BaseModelOutput(last_hidden_state=attended.states),
+                attention_mask=attended.mask,
+                generation_config=how,
             )
         return [list(map(int, row)) for row in made.tolist()]
 
@@ -154,8 +172,3 @@ class Network(nn.Module):  # type: ignore[misc]
 
 def _procedures(rounds: Sequence[Round]) -> int:
     return 1 + max((row.owner for rows in rounds for row in rows), default=0)
-
-
-def tokens(rows: Sequence[Row]) -> int:
-    """How many tokens of answers there are to learn."""
-    return sum(len(row.answered) for row in rows)
