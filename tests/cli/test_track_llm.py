@@ -149,6 +149,15 @@ def test_a_second_run_asks_nothing_again_and_resume_not_even_the_cache(track: Ru
     assert (tmp_path / "out.jsonl").read_text() == first.out
 
 
+def test_a_recorded_run_is_played_back_without_a_model(track: Run, tea: Path, tmp_path: Path) -> None:
+    with FaultyServer(answer) as server:
+        first = track(tea, *options(server, "--verify", "--record", tmp_path / "record.jsonl"))
+    again = track(tea, "--tracker", "llm", "--model", "any", "--verify", "--from-record", tmp_path / "record.jsonl")
+    assert again.traces == first.traces
+    other = track(tea, "--tracker", "llm", "--form", "complete", "--from-record", tmp_path / "record.jsonl")
+    assert other.status == 2, "what was never asked has no answer"
+
+
 def test_an_endpoint_that_fails_keeps_the_procedures_that_are_done(track: Run, tmp_path: Path) -> None:
     jsonl.write([TEA, TEA.replace(id="second", steps=("Stop here.",))], tmp_path / "two.jsonl")
     out = tmp_path / "out.jsonl"
