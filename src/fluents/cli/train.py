@@ -1,4 +1,4 @@
-"""fluents train local | neural | sample"""
+"""fluents train local | neural | sweep | sample"""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.output import messages, step_progress
-from fluents.cli.train_neural import neural
+from fluents.cli.train_neural import neural, sweep
 
 app = typer.Typer(
     help="Teach models, and draw answers from them for whole datasets. Needs: pip install 'fluents\\[train]'",
     no_args_is_help=True,
 )
 app.command()(neural)
+app.command()(sweep)
 
 
 @app.command()

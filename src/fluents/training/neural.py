@@ -60,13 +60,17 @@ class Settings:
 Report = Callable[[dict[str, Any]], None]
 
 
+def _silent(_: dict[str, Any]) -> None:
+    pass
+
+
 def train(
     trained: Trained,
     gold: Sequence[Trace],
     dev: Sequence[Trace],
     out: Path,
     settings: Settings,
-    report: Report = lambda _: None,
+    report: Report = _silent,
 ) -> Path:
     """Train into `out`: a checkpoint of the best epoch, train.json and train.csv with the curve.
 
@@ -82,6 +86,8 @@ def train(
         return out
     run = _Run(trained, dev, out, settings)
     run.resume(len(log))
+    if not run.accelerator.is_main_process:
+        report = _silent
     while not _ended(log, settings):
         log.append(run.epoch(items, len(log) + 1, report))
         run.keep(log)
