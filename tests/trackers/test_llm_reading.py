@@ -26,7 +26,6 @@ ITEM = {"entity": "pot", "attribute": "heat", "before": "cold", "after": "hot"}
         '{"entities": [{"entity": "pot", "attributes": ["heat", "place"]}]}',
         '{"pot": ["heat", "place"]}',
         '[{"entity": "pot", "attributes": ["heat", "place"]}]',
-        '{"entity": "pot", "attributes": ["heat", "place"]}',
         '{"entities": {"pot": ["heat", "place"]}}',
         'Sure! Here it is:\n```json\n{"entities": [{"entity": "pot", "attributes": ["heat", "place", "Heat"]}]}\n```',
         '<think>{"lid": ["x"]}</think>{"pot": ["heat", "place"]}',
@@ -38,7 +37,14 @@ def test_pairs_in_every_form_models_give_them(text: str) -> None:
 
 def test_an_empty_list_of_pairs_is_an_answer_and_prose_is_none() -> None:
     assert reading.read_pairs('{"entities": []}').pairs == ()
-    for text in ("", "Nothing changes here.", '"entities"', '{"entities": [3, null]}', '{"entities": "pot"}'):
+    for text in (
+        "",
+        "Nothing changes here.",
+        '"entities"',
+        '{"entity": "pot", "attributes": ["heat"]}',
+        '{"entities": [3, null]}',
+        '{"entities": "pot"}',
+    ):
         with pytest.raises(UnreadableAnswer):
             reading.read_pairs(text)
 
@@ -72,9 +78,11 @@ def test_states() -> None:
 
 def test_changes_of_an_entity() -> None:
     item = {"attribute": "heat", "before": "cold", "after": "hot"}
-    assert reading.read_changes_of(json.dumps({"changes": [item, {"attribute": "x"}]})) == (("heat", "cold", "hot"),)
-    assert reading.read_changes_of(json.dumps([item])) == (("heat", "cold", "hot"),)
-    assert reading.read_changes_of('{"changes": []}') == ()
+    found = reading.read_changes_of(json.dumps({"changes": [item, {"attribute": "x"}]}))
+    assert found.details == (("heat", "cold", "hot"),)
+    assert [reject.reason for reject in found.rejects] == ["'before' is missing or no text"]
+    assert reading.read_changes_of(json.dumps([item])).details == (("heat", "cold", "hot"),)
+    assert reading.read_changes_of('{"changes": []}').details == ()
     for text in ('{"changes": [{"attribute": "x"}]}', '{"change": []}', "none"):
         with pytest.raises(UnreadableAnswer):
             reading.read_changes_of(text)
@@ -127,6 +135,17 @@ def test_a_missing_step_makes_the_answer_unreadable_but_the_rest_can_be_had() ->
     for nothing in (whole(), whole((7, [])), "prose", '{"steps": 3}', whole((1, "x"))):
         with pytest.raises(UnreadableAnswer):
             WholeReader(3).those_there(nothing)
+
+
+def test_of_an_answer_that_breaks_off_the_steps_before_the_last_can_be_had() -> None:
+    """Of the last nobody knows whether more was to come."""
+    text = json.dumps({"1": [ITEM], "2": [], "3": [ITEM, ITEM]})
+    for cut in (text[:-3], text[:-60], text[: text.index('"3"') + 6]):
+        with pytest.raises(UnreadableAnswer):
+            WholeReader(3).all_steps(cut)
+        assert WholeReader(3).those_there(f"Here it is: {cut}").keys() == {1, 2}
+    with pytest.raises(UnreadableAnswer):
+        WholeReader(3).those_there(text[:20])
 
 
 def test_a_change_to_the_same_state_is_none_and_a_bad_one_is_a_reject() -> None:

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fluents.llm.asking import UnreadableAnswer, json_in
+from pydantic_core import from_json
+
+from fluents.llm.asking import THOUGHT_ENDS, UnreadableAnswer, json_in
 from fluents.metrics.wordings import plain_name
 from fluents.prompts.local import one_line
 from fluents.records import Reject, StateChange
@@ -29,6 +31,14 @@ class Pairs:
     """(entity, attribute) of what changes in a step."""
 
     pairs: tuple[tuple[str, str], ...]
+    rejects: tuple[Reject, ...] = ()
+
+
+@dataclass(frozen=True)
+class Details:
+    """(attribute, before, after) of what changes about an entity."""
+
+    details: tuple[tuple[str, str, str], ...]
     rejects: tuple[Reject, ...] = ()
 
 
@@ -64,8 +74,6 @@ def _entity_items(value: Any) -> list[Any]:
     if isinstance(value, dict) and isinstance(value.get("entities"), (list, dict)):
         value = value["entities"]
     if isinstance(value, dict):
-        if {"entity", "attributes"} <= value.keys():
-            return [value]
         if not all(isinstance(attributes, list) for attributes in value.values()):
             raise UnreadableAnswer('there is no list "entities"')
         return [{"entity": entity, "attributes": attributes} for entity, attributes in value.items()]
@@ -88,27 +96,27 @@ def read_states(text: str) -> tuple[str, str]:
     return _field(value, "before"), _field(value, "after")
 
 
-def read_changes_of(text: str) -> tuple[tuple[str, str, str], ...]:
-    """(attribute, before, after) of {"changes": [...]}; an answer with a bad item among good ones loses that item."""
+def read_changes_of(text: str) -> Details:
+    """Of {"changes": [{"attribute", "before", "after"}]}, or such a list alone."""
     value = json_in(text)
     items = value.get("changes") if isinstance(value, dict) else value
     if not isinstance(items, list):
         raise UnreadableAnswer('there is no list "changes"')
     found: list[tuple[str, str, str]] = []
-    reason = ""
-    for item in items[:MAX_ITEMS]:
+    rejects: list[Reject] = []
+    for item in items:
         try:
             found.append((_field(item, "attribute"), _field(item, "before"), _field(item, "after")))
         except UnreadableAnswer as error:
-            reason = error.reason
+            rejects.append(_bad(item, error.reason))
     if items and not found:
-        raise UnreadableAnswer(f"no item can be read: {reason}")
-    return tuple(found)
+        raise UnreadableAnswer(f"no item can be read: {rejects[0].reason}")
+    return Details(_first(tuple(found), rejects), tuple(rejects[:MAX_ITEMS]))
 
 
 def read_verdict(text: str) -> bool:
     """Of {"changes": true} or false; the bare word does as well."""
-    word = text.rpartition("</think>")[2].strip().strip(".!\"'`").casefold()
+    word = _spoken(text).strip().strip(".!\"'`").casefold()
     if word in _VERDICTS:
         return _VERDICTS[word]
     value = json_in(text)
@@ -123,7 +131,7 @@ _VERDICTS = {"true": True, "yes": True, "false": False, "no": False}
 
 def read_sentences(text: str) -> Changes:
     """Templated sentences, a line each, or the one that says that nothing changes; read as if of step 1."""
-    lines = split_answers(text.encode(errors="replace").decode().rpartition("</think>")[2])
+    lines = split_answers(_spoken(text))
     changes: dict[tuple[str, ...], StateChange] = {}
     rejects: list[Reject] = []
     nothing = False
@@ -155,16 +163,23 @@ class WholeReader:
 
     def all_steps(self, text: str) -> dict[int, Changes]:
         """Every step of the procedure, or the answer is unreadable."""
-        found = self.those_there(text)
+        found = self._read(json_in(text))
         if missing := [number for number in range(1, self.steps + 1) if number not in found]:
             raise UnreadableAnswer(f"step {missing[0]} is missing ({len(missing)} of {self.steps} are)")
         return found
 
     def those_there(self, text: str) -> dict[int, Changes]:
-        """The steps that can be read, at least one. What is said of others stands among the rejects of step 0."""
+        """The steps that can be read, at least one; of an answer that broke off, those before the last."""
+        try:
+            return self._read(json_in(text))
+        except UnreadableAnswer:
+            return self._read(_before_the_break(text))
+
+    def _read(self, value: Any) -> dict[int, Changes]:
+        """By step number. What is said of steps that do not exist stands among the rejects of step 0."""
         found: dict[int, Changes] = {}
         foreign: list[Reject] = []
-        for item in _step_items(json_in(text)):
+        for item in _step_items(value):
             number = item.get("step") if isinstance(item, dict) else None
             number = int(number) if isinstance(number, str) and number.isdecimal() and len(number) < 10 else number
             if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= self.steps:
@@ -192,6 +207,16 @@ def _step_items(value: Any) -> list[Any]:
     raise UnreadableAnswer("there are no steps in it")
 
 
+def _before_the_break(text: str) -> Any:
+    """The object that an answer which breaks off had begun, without its last part, of which there may be more."""
+    _, brace, rest = _spoken(text).partition("{")
+    try:
+        value = from_json(brace + rest, allow_partial=True)
+    except ValueError as error:
+        raise UnreadableAnswer(f"malformed JSON: {error}") from None
+    return dict(list(value.items())[:-1]) if isinstance(value, dict) else value
+
+
 def _changes(items: Iterable[Any], step: int) -> Changes:
     found: dict[tuple[str, ...], StateChange] = {}
     rejects: list[Reject] = []
@@ -214,6 +239,11 @@ def _first(items: tuple[Any, ...], rejects: list[Reject]) -> tuple[Any, ...]:
 
 def _too_many(count: int) -> Reject:
     return Reject(text=f"{count} items", reason=f"more than {MAX_ITEMS}: the first are taken")
+
+
+def _spoken(text: str) -> str:
+    """An answer without what the model thought aloud before it, and without halves of surrogate pairs."""
+    return text.encode(errors="replace").decode().rpartition(THOUGHT_ENDS)[2]
 
 
 def _fields(change: StateChange) -> tuple[str, str, str, str]:

@@ -45,6 +45,8 @@ class Llm:
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise UnknownNameError(f"no form {self.form!r}", fix=f"one of: {', '.join(FORMS)}")
+        if self.samples < 1:
+            raise InputError(f"{self.samples} samples", fix="draw at least one")
         if self.econd and self.form != "states":
             raise InputError("econd asks for states entity by entity", fix="leave it out, or use the form states")
         if self.memory and self.form not in ("states", "complete"):

@@ -177,12 +177,14 @@ class Stages:
         found: Found = {}
         unread = set(pairs)
         for pair, samples in zip(wanted, self._interview.ask(asked, reading.read_changes_of), strict=True):
+            for sample in samples:
+                self._keep(sample.rejects, pair.step)
             if samples:
                 unread.discard(pair.step)
                 said = [
                     [
                         change
-                        for attribute, before, after in sample
+                        for attribute, before, after in sample.details
                         for change in self._if_changed(_pair(pair.step, pair.entity, attribute), before, after)
                     ]
                     for sample in samples
