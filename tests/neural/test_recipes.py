@@ -1,0 +1,50 @@
+"""The recipes are commands this program has, with the papers' numbers."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from fluents.cli import app
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.sh"))
+
+
+def _parsed(line: str) -> tuple[str, dict[str, Any]]:
+    """The command a line names, and its options as the command line reads them; nothing is run."""
+    program, *words = shlex.split(line)
+    assert program == "fluents"
+    command: Any = typer.main.get_command(app)
+    name = ""
+    while hasattr(command, "commands"):
+        name = words.pop(0)
+        command = command.commands[name]
+    return name, command.make_context(name, words).params
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: str(recipe.stem))
+def test_a_recipe_trains_and_tracks_as_its_paper_says(recipe: Path) -> None:
+    lines = recipe.read_text().splitlines()
+    assert any("needs hub access; not run here" in line.lower() for line in lines)
+    (_, trained), (tracker, tracked) = (_parsed(line) for line in lines if line.startswith("fluents"))
+    assert (trained["epochs"], trained["learning_rate"], trained["batch"]) == (30, 5e-5, 8)
+    assert tracker == "track"
+    assert tracked["checkpoint"] == str(trained["out"])
+    assert tracked["beams"] == 4
+    assert ("econd" in trained["system"]) == bool(tracked["first"])
+    if recipe.stem == "openpi-gpt2":
+        assert (trained["style"], tracked["top_p"]) == ("openpi", 0.9)
+
+
+def test_every_system_of_the_papers_has_a_recipe() -> None:
+    systems = {
+        _parsed(line)[1]["system"]
+        for recipe in RECIPES
+        for line in recipe.read_text().splitlines()
+        if "train neural" in line
+    }
+    assert systems == {"baseline", "concat-states", "emem", "econd", "emem+econd"}
