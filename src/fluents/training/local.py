@@ -15,11 +15,11 @@ from fluents.errors import InputError, MissingExtraError
 from fluents.training.adapter import PROJECTIONS, write_adapter
 from fluents.training.base import END, best_device, encode, load_model, load_tokenizer
 from fluents.training.examples import Example, render, render_fixed
+from fluents.training.state import load_state, save_state
 
 try:
     import torch
     from peft import LoraConfig, get_peft_model
-    from safetensors.torch import load_file, save_file
 except ImportError as error:
     raise MissingExtraError(error.name or "peft", "train") from None
 
@@ -164,27 +164,15 @@ class _Run:
 
     def checkpoint(self, log: Sequence[dict[str, Any]]) -> None:
         """Weights and optimiser state after an epoch, as plain tensors; the log, written last, says they are whole."""
-        kept = {f"weight:{name}": p.detach() for name, p in self.trained.items()}
-        for name, p in self.trained.items():
-            for key, value in self.optimizer.state[p].items():
-                kept[f"{key}:{name}"] = torch.as_tensor(value)
-        file = self.out / f"epoch-{len(log)}.safetensors"
-        save_file({key: value.contiguous().cpu() for key, value in kept.items()}, str(file))
+        save_state(self.out / f"epoch-{len(log)}.safetensors", self.trained, self.optimizer)
         state = {"settings": asdict(self.settings), "log": list(log)}
         (self.out / "checkpoint.json").write_text(json.dumps(state), encoding="utf-8")
         (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
 
     def resume(self, epoch: int) -> None:
         """Take up the state after an epoch; nothing for a fresh run."""
-        if not epoch:
-            return
-        kept = load_file(str(self.out / f"epoch-{epoch}.safetensors"), device=self.device)
-        with torch.no_grad():
-            for name, p in self.trained.items():
-                p.copy_(kept[f"weight:{name}"])
-                keys = ("step", "exp_avg", "exp_avg_sq")
-                self.optimizer.state[p] = {key: kept[f"{key}:{name}"].clone() for key in keys}
-                self.optimizer.state[p]["step"] = self.optimizer.state[p]["step"].cpu()
+        if epoch:
+            load_state(self.out / f"epoch-{epoch}.safetensors", self.trained, self.optimizer)
 
 
 def _log_so_far(out: Path, settings: Settings) -> list[dict[str, Any]]:
