@@ -177,6 +177,12 @@ def test_a_missing_tokenizer_is_said_so(copy: Path) -> None:
     _spoiled(copy, "no usable tokenizer")
 
 
+def test_a_tokenizer_of_another_model_is_said_so(copy: Path) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"vocab_size": 50}))
+    _spoiled(copy, "the tokenizer has .* tokens, the model only 50")
+
+
 @pytest.mark.parametrize("card", ["{", "[]", '{"system": "x", "style": "openpi-c", "arch": "bart"}', '{"a": 1}'])
 def test_a_damaged_card_is_said_so(copy: Path, card: str) -> None:
     (copy / "fluents.json").write_text(card)

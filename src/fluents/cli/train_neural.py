@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fluents import jsonl
+from fluents.cli.options import with_options
 from fluents.cli.output import messages, step_progress
-from fluents.errors import InputError
+from fluents.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
+    from fluents.neural.checkpoint import Trained
+    from fluents.neural.inputs import Style
     from fluents.records import Trace
     from fluents.report.svg import Point
 
@@ -21,28 +25,53 @@ HUB = {"gpt2": "openai-community/gpt2-medium", "bart": "facebook/bart-large", "t
 """The model of an architecture, where none is named."""
 
 
+def _option(panel: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, **more)
+
+
+_MODEL = partial(_option, "Model")
+_TRAINING = partial(_option, "Training")
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is trained. Each field is an option."""
+
+    system: Annotated[str, _MODEL(help="baseline, concat-states, emem, econd or emem+econd.")] = "baseline"
+    style: Annotated[str, _MODEL(help="How a step is asked about: openpi-c, or openpi (no goal).")] = "openpi-c"
+    arch: Annotated[str | None, _MODEL(help="gpt2, bart, t5, marian …: what --model must be.")] = None
+    model: Annotated[str | None, _MODEL(help="A folder with a transformers model, or its name.")] = None
+    from_scratch: Annotated[bool, _MODEL("--from-scratch", help="New weights in the model's shape.")] = False
+    download: Annotated[bool, _MODEL("--download", help="Ask the hub for a model by name.")] = False
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """How it is trained: the fields of the loop's own settings, each an option."""
+
+    epochs: Annotated[int, _TRAINING(min=1, help="Times through the data.")] = 30
+    learning_rate: Annotated[float, _TRAINING(min=0, help="At its highest; it falls to nothing.")] = 5e-5
+    warmup: Annotated[float, _TRAINING(min=0, max=0.9, help="Share of the run over which it rises.")] = 0.0
+    weight_decay: Annotated[float, _TRAINING(min=0, help="Of AdamW.")] = 0.0
+    batch: Annotated[int, _TRAINING(min=1, help="Examples an update, over all processes.")] = 8
+    accumulate: Annotated[int, _TRAINING(min=1, help="Parts to run a batch in, if it is too large.")] = 1
+    metric: Annotated[
+        str, _TRAINING(help="What the kept epoch is best in on dev: loss, exact, bleu, rouge; or last.")
+    ] = "loss"
+    patience: Annotated[int, _TRAINING(min=0, help="End after so many epochs without a better one; 0: never.")] = 0
+    precision: Annotated[str, _TRAINING(help="bf16, float32, or auto: bf16 where the GPU has it.")] = "auto"
+    seed: Annotated[int, _TRAINING(help="The same seed draws the same.")] = 1
+
+
+@with_options
 def neural(
     out: Annotated[Path, typer.Option(help="The folder for the checkpoint, the curve and the state of the run.")],
     data: Annotated[str, typer.Option(help="A dataset, such as openpi-c, or a file of traces.")] = "openpi-c",
     dev: Annotated[str | None, typer.Option(help="Traces to measure on; a dataset has its own.")] = None,
-    system: Annotated[str, typer.Option(help="baseline, concat-states, emem, econd or emem+econd.")] = "baseline",
-    style: Annotated[str, typer.Option(help="How a step is asked about: openpi-c, or openpi (no goal).")] = "openpi-c",
-    arch: Annotated[str | None, typer.Option(help="gpt2, bart, t5, marian …: what --model must be.")] = None,
-    model: Annotated[str | None, typer.Option(help="A folder with a transformers model, or its name.")] = None,
-    from_scratch: Annotated[bool, typer.Option("--from-scratch", help="New weights in the model's shape.")] = False,
-    download: Annotated[bool, typer.Option("--download", help="Ask the hub for a model by name.")] = False,
-    epochs: Annotated[int, typer.Option(min=1, help="Times through the data.")] = 30,
-    learning_rate: Annotated[float, typer.Option(min=0, help="At its highest; it falls to nothing.")] = 5e-5,
-    warmup: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the run over which it rises.")] = 0.0,
-    batch: Annotated[int, typer.Option(min=1, help="Examples an update, over all processes.")] = 8,
-    accumulate: Annotated[int, typer.Option(min=1, help="Parts to run a batch in, if it is too large.")] = 1,
-    metric: Annotated[
-        str, typer.Option(help="What the kept epoch is best in on dev: loss, exact, bleu, rouge; or last.")
-    ] = "loss",
-    patience: Annotated[int, typer.Option(min=0, help="End after so many epochs without a better one; 0: never.")] = 0,
-    precision: Annotated[str, typer.Option(help="bf16, float32, or auto: bf16 where the GPU has it.")] = "auto",
-    seed: Annotated[int, typer.Option(help="The same seed draws the same.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many procedures, to try things out.")] = None,
+    *,
+    start: Start,
+    knobs: Knobs,
 ) -> None:
     """Train one of the papers' systems; on the GPU if there is one, on several by `accelerate launch`.
 
@@ -50,35 +79,38 @@ def neural(
 
     Example: `fluents train neural --system emem --model models/bart --out runs/emem`
     """
-    from fluents.neural.checkpoint import begin
     from fluents.training.neural import Settings, train
 
-    source = model or (HUB.get(arch or "") if download else None)
-    if source is None:
-        raise InputError("no model to begin with", fix="--model FOLDER, or --arch bart --download")
+    trained = _begun(start, knobs.seed)
     gold, measured = _traces(data, dev, limit)
-    settings = Settings(
-        epochs=epochs,
-        learning_rate=learning_rate,
-        warmup=warmup,
-        batch=batch,
-        accumulate=accumulate,
-        metric=metric,
-        patience=patience,
-        precision=precision,
-        seed=seed,
-    )
-    trained = begin(source, system, _style(style), arch=arch, from_scratch=from_scratch, seed=seed, download=download)
     with step_progress(f"training {out.name}", 0) as progress:
 
         def report(event: dict[str, Any]) -> None:
             if "train_loss" in event:
                 messages.print(json.dumps(event), markup=False, soft_wrap=True)
             else:
-                progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * epochs)
+                progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * knobs.epochs)
 
-        train(trained, gold, measured, out, settings, report)
+        train(trained, gold, measured, out, Settings(**asdict(knobs)), report)
     messages.print(f"the checkpoint is in {out}", markup=False)
+
+
+def _begun(start: Start, seed: int) -> Trained:
+    """The model that is to be trained."""
+    from fluents.neural.checkpoint import begin
+
+    source = start.model or (HUB.get(start.arch or "") if start.download else None)
+    if source is None:
+        raise InputError("no model to begin with", fix="--model FOLDER, or --arch bart --download")
+    return begin(
+        source,
+        start.system,
+        _style(start.style),
+        arch=start.arch,
+        from_scratch=start.from_scratch,
+        seed=seed,
+        download=start.download,
+    )
 
 
 def sweep(
@@ -138,13 +170,13 @@ def _points(found: list[tuple[float, dict[str, dict[str, float]]]]) -> list[Poin
     ]
 
 
-def _style(name: str) -> Any:
-    from fluents.errors import UnknownNameError
+def _style(name: str) -> Style:
     from fluents.neural.inputs import STYLES
 
-    if name not in STYLES:
-        raise UnknownNameError(f"no style {name!r}", fix=f"one of: {', '.join(STYLES)}")
-    return name
+    for style in STYLES:
+        if style == name:
+            return style
+    raise UnknownNameError(f"no style {name!r}", fix=f"one of: {', '.join(STYLES)}")
 
 
 def _traces(data: str, dev: str | None, limit: int | None) -> tuple[list[Trace], list[Trace]]:

@@ -70,7 +70,7 @@ def begin(
         config = AutoConfig.from_pretrained(source, local_files_only=offline)
         if arch is not None and config.model_type != arch:
             raise ModelFilesError(f"this model is {config.model_type}, not {arch}", where=source)
-        codec = Codec(_tokenizer(source, offline), config)
+        codec = _codec(source, config, offline)
         torch.manual_seed(seed)
         if from_scratch:
             model = _auto(config).from_config(config, dtype=torch.float32)
@@ -119,11 +119,12 @@ def load(folder: Path, device: str) -> Trained:
             raise ModelFilesError(
                 f"config.json is of {config.model_type}, but the checkpoint was trained as {card.arch}", where=folder
             )
+        codec = _codec(str(folder), config, True)
         network = Network(
             _auto(config).from_config(config, dtype=torch.float32), memory=system_named(card.system).memory
         )
         load_weights(network, folder / WEIGHTS)
-        return Trained(network.to(device).eval(), Codec(_tokenizer(str(folder), True), config), card)
+        return Trained(network.to(device).eval(), codec, card)
 
 
 def load_weights(network: Network, file: Path) -> None:
@@ -162,6 +163,21 @@ def read_card(folder: Path) -> Card:
 
 def _auto(config: Any) -> Any:
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+
+
+def _codec(source: str, config: Any, offline: bool) -> Codec:
+    """The tokenizer, and a configuration that agrees with it on where a text ends."""
+    tokenizer = _tokenizer(source, offline)
+    if len(tokenizer) > config.vocab_size:
+        raise ModelFilesError(
+            f"the tokenizer has {len(tokenizer)} tokens, the model only {config.vocab_size}",
+            where=source,
+            fix="take the tokenizer that belongs to the model",
+        )
+    config.eos_token_id = tokenizer.eos_token_id
+    if config.pad_token_id is None:
+        config.pad_token_id = tokenizer.pad_token_id or tokenizer.eos_token_id
+    return Codec(tokenizer, config)
 
 
 def _tokenizer(source: str, offline: bool) -> Any:
