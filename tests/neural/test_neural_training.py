@@ -69,26 +69,27 @@ def test_a_system_learns_eight_steps_by_heart(tmp_path: Path, arch: str, system:
     assert all(trace.rejects == () for trace in said)
 
 
-@pytest.mark.parametrize(("arch", "system"), [("bart", "emem"), ("gpt2", "baseline")])
-def test_a_broken_run_goes_on_bit_for_bit(tmp_path: Path, arch: str, system: str) -> None:
+@pytest.mark.parametrize(("arch", "system", "every"), [("bart", "emem", 1), ("gpt2", "baseline", 2)])
+def test_a_broken_run_goes_on_bit_for_bit(tmp_path: Path, arch: str, system: str, every: int) -> None:
     from safetensors.torch import load_file
 
     from fluents.training.neural import train
 
-    settings = _settings(epochs=3, batch=3, metric="loss")
+    settings = _settings(epochs=4, batch=3, metric="loss", save_every=every)
     whole = train(begin(tmp_path, arch, system, dropout=0.1), gold(), gold(), tmp_path / "whole", settings)
 
     class Stop(Exception):
         pass
 
     def stop(event: dict[str, Any]) -> None:
-        if event["epoch"] == 3:
+        if event["epoch"] == 4:
             raise Stop
 
     broken = tmp_path / "broken"
     with pytest.raises(Stop):
         train(begin(tmp_path, arch, system, dropout=0.1), gold(), gold(), broken, settings, stop)
-    assert len(_log(broken)) == 2
+    assert len(_log(broken)) == 3
+    assert [file.name for file in broken.glob("epoch-*")] == [f"epoch-{3 - 3 % every}.safetensors"]
     train(begin(tmp_path, arch, system, dropout=0.1, seed=9), gold(), gold(), broken, settings)
     assert [_without_time(epoch) for epoch in _log(broken)] == [_without_time(epoch) for epoch in _log(whole)]
     ours, theirs = (load_file(folder / "model.safetensors") for folder in (whole, broken))

@@ -59,6 +59,7 @@ class Knobs:
         str, _TRAINING(help="What the kept epoch is best in on dev: loss, exact, bleu, rouge; or last.")
     ] = "loss"
     patience: Annotated[int, _TRAINING(min=0, help="End after so many epochs without a better one; 0: never.")] = 0
+    save_every: Annotated[int, _TRAINING(min=1, help="Epochs between states a broken run can go on from.")] = 1
     precision: Annotated[str, _TRAINING(help="bf16, float32, or auto: bf16 where the GPU has it.")] = "auto"
     seed: Annotated[int, _TRAINING(help="The same seed draws the same.")] = 1
 

@@ -197,7 +197,7 @@ def _clear_errors(where: str) -> Iterator[None]:
     """What goes wrong in reading a model's files, in one line."""
     try:
         yield
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         raise OutOfMemory("the model does not fit into the device's memory", where=where) from None
     except SafetensorError as error:
         raise ModelFilesError(f"the weights are damaged: {_first_line(error)}", where=where) from None

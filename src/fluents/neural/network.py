@@ -37,7 +37,7 @@ def enough_memory(fix: str) -> Iterator[None]:
     """Says what to do when the device's memory is full."""
     try:
         yield
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         raise OutOfMemory("the device's memory is full", fix=fix) from None
     except RuntimeError as error:
         if "can't allocate memory" not in str(error):  # how torch says it of the processor's

@@ -52,6 +52,8 @@ class Settings:
     metric: str = "loss"
     patience: int = 0
     """Epochs without a better dev metric after which training ends; 0 for never."""
+    save_every: int = 1
+    """Epochs between states that a broken run goes on from: large models take long to write."""
     precision: str = "auto"
     """bf16, float32, or auto: bf16 on a GPU that has it."""
     seed: int = 1
@@ -92,7 +94,6 @@ def train(
         log.append(run.epoch(items, len(log) + 1, report))
         run.keep(log)
         report(log[-1])
-    run.forget(len(log))
     return out
 
 
@@ -211,23 +212,33 @@ class _Run:
         if self.accelerator.is_main_process:
             if best_epoch(log) == len(log):
                 save_weights(self.network, self.out / WEIGHTS)
-            save_state(self.out / f"epoch-{len(log)}.safetensors", self.parameters, self.optimizer)
+            saved = self._save_state(len(log), over=_ended(log, self.settings))
             with atomic_output(self.out / "train.csv") as stream:
                 stream.write(_csv(log))
             with atomic_output(self.out / "train.json") as stream:
                 stream.write(json.dumps(_summary(self.trained, self.settings, log), indent=1).encode() + b"\n")
-            (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
+            for file in self.out.glob("epoch-*.safetensors"):
+                if file.name != saved:
+                    file.unlink()
         self.accelerator.wait_for_everyone()
+
+    def _save_state(self, epoch: int, *, over: bool) -> str | None:
+        """Write the state after an epoch, when it is time; the name of the state that is good now, if there is one."""
+        if over:
+            return None  # there is nothing to go on with
+        last = epoch - epoch % self.settings.save_every
+        if last == epoch:
+            save_state(self.out / _state_name(epoch), self.parameters, self.optimizer)
+        return _state_name(last)
 
     def resume(self, epoch: int) -> None:
         """Take up the state after an epoch; nothing for a fresh run."""
         if epoch:
-            load_state(self.out / f"epoch-{epoch}.safetensors", self.parameters, self.optimizer)
+            load_state(self.out / _state_name(epoch), self.parameters, self.optimizer)
 
-    def forget(self, epoch: int) -> None:
-        """A run that is over needs no state to go on with."""
-        if self.accelerator.is_main_process:
-            (self.out / f"epoch-{epoch}.safetensors").unlink(missing_ok=True)
+
+def _state_name(epoch: int) -> str:
+    return f"epoch-{epoch}.safetensors"
 
 
 def _precision(settings: Settings) -> str:
@@ -251,7 +262,7 @@ def _csv(log: Sequence[dict[str, Any]]) -> bytes:
 
 
 def _log_so_far(out: Path, settings: Settings, trained: Trained) -> list[dict[str, Any]]:
-    """The log of the run in this folder; empty for a fresh one."""
+    """The log of the run in this folder, up to the epoch it can go on after; empty for a fresh one."""
     file = out / "train.json"
     if not file.exists():
         return []
@@ -263,4 +274,4 @@ def _log_so_far(out: Path, settings: Settings, trained: Trained) -> list[dict[st
         raise InputError(
             "this folder holds a run with other settings", where=out, fix="choose another --out, or empty it"
         )
-    return log
+    return log if _ended(log, settings) else log[: len(log) - len(log) % settings.save_every]
