@@ -82,6 +82,17 @@ def test_names_cannot_forge_lines_of_the_question() -> None:
         ("4/5 because 2 of them are needed", 4),
         ("3.5", 3.5),
         ("<think>1? no, 2</think>\n4: needed", 4),
+        ("4. The soup needs it.", 4),
+        ("1. It is hardly needed.", 1),
+        ("1. It is named in the goal.\n2. Nothing goes without it.\nSo it gets a 4.", 4),
+        ("1) First the role.\n  **2)** Then 3 more.", 3),
+        ("1. The thing: water\nRating: **5**", 5),
+        ("1. Water gets 4 out of 5.", 4),
+        ("On a scale from 1, hardly at all, to 5, indispensable: 2", 2),
+        ("Between 1 (useless) and 5 (indispensable) I say 3", 3),
+        ("It is needed in step 2 and steps 4, so 5", 5),
+        ("1/5", 1),
+        ("1 - it stands on the table, 5 metres away", 1),
     ],
 )
 def test_the_first_number_is_the_rating(text: str, value: float) -> None:
@@ -92,11 +103,14 @@ def test_the_first_number_is_the_rating(text: str, value: float) -> None:
     ("text", "reason"),
     [
         ("", "it is empty"),
-        ("very important", "there is no number"),
+        ("very important", "there is no rating"),
+        ("1. It is named.\n2. It is needed.", "there is no rating"),
+        ("I rate it on a scale of 1 to 5.", "there is no rating"),
+        ("It matters in step 3.", "there is no rating"),
         ("7, more than all", "7 is not on the scale"),
         ("-1", "-1 is not on the scale"),
         ("9" * 10_000, "is not on the scale"),
-        ("gpt4 says so", "there is no number"),
+        ("gpt4 says so", "there is no rating"),
     ],
 )
 def test_what_is_no_rating_is_unreadable(text: str, reason: str) -> None:
@@ -119,7 +133,7 @@ def test_an_unreadable_answer_is_asked_again_and_then_has_no_value() -> None:
     script = Script(lambda q: "who knows?" if "leaf" in q.prompt.partition("Thing:")[2] else "4")
     rated = rate_by_asking(TRACE, script, "parrot", scopes=("global",), workers=1)
     assert by_place(rated, "parrot") == {("water", None): 4, ("leaf", None): None}
-    assert rated.salience[-1].explanation == "unreadable (there is no number in it): who knows?"
+    assert rated.salience[-1].explanation == "unreadable (there is no rating in it): who knows?"
     assert len(script.asked) == 3
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
 from fluents.llm import Asker, Question
-from fluents.llm.asking import Unreadable, UnreadableAnswer, ask_all
+from fluents.llm.asking import THOUGHT_ENDS, Unreadable, UnreadableAnswer, ask_all
 from fluents.prompts.files import render
 from fluents.prompts.llm import MAX_NAME_BYTES, quoted, scene, system, whole_scene
 from fluents.records import Salience, Trace
@@ -23,10 +23,13 @@ FORMS: tuple[Form, ...] = ("paper", "likert")
 MAX_TOKENS = 256
 """A number and a sentence."""
 
-_THOUGHT = "</think>"
-_SCALE = re.compile(r"\b[01]\s*(?:-|–|—|to|and)\s*5\b")
-"""The scale said again before the number: "on a scale of 1-5"."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
+_SCALE = re.compile(r"\b[01]\b[^\d.\n]{0,40}?(?:-|–|—|\bto|\band|\bthrough)\s*5\b", re.IGNORECASE)
+"""The scale said again: "on a scale of 1-5", "from 1, hardly at all, to 5"."""
+_STEP = re.compile(r"\bsteps?\s+\d+", re.IGNORECASE)
+_MARKER = re.compile(r"^[ \t>#*_]*(\d+)[.)](?=[\s*_])", re.MULTILINE)
+"""What a line of a numbered list begins with; but "4. It is needed." is a rating and its reason."""
+_LABELLED = re.compile(r"\b(?:rating|score)\b(?:\s+(?:is|of))?[\s:=*_]*\d|\d\s*(?:/|out of)\s*5\b", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
@@ -78,15 +81,25 @@ def _asked(entity: str, step: int | None, text: str, scope: Scope, form: Form) -
 
 
 def read(text: str) -> Answer:
-    """The first number of an answer, and all it says."""
-    said = text.rpartition(_THOUGHT)[2].strip()
-    number = _NUMBER.search(_SCALE.sub("", said))
+    """The first number of an answer that can be a rating, and all it says.
+
+    The scale said again, the number of a step and the numbers of a list are none.
+    """
+    said = text.rpartition(THOUGHT_ENDS)[2].strip()
+    number = _NUMBER.search(_without_markers(_STEP.sub("", _SCALE.sub("", said))))
     if number is None:
-        raise UnreadableAnswer("there is no number in it" if said else "it is empty")
+        raise UnreadableAnswer("there is no rating in it" if said else "it is empty")
     value = float(number.group())
     if not LEAST <= value <= MOST:
         raise UnreadableAnswer(f"{number.group()[:20]} is not on the scale")
     return Answer(int(value) if value.is_integer() else value, said)
+
+
+def _without_markers(said: str) -> str:
+    """The text without the numbers of a list: of lines numbered 1, 2, …, or of a line 1 where a rating is named."""
+    markers = [marker.group(1) for marker in _MARKER.finditer(said)]
+    is_list = markers[:2] == ["1", "2"] or (markers[:1] == ["1"] and _LABELLED.search(said) is not None)
+    return _MARKER.sub("", said) if is_list else said
 
 
 def _rating(asked: Asked, answer: Answer | Unreadable, rater: str) -> Salience:
