@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
@@ -11,7 +12,8 @@ from rich.console import RenderableType
 
 from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.options import with_options
-from fluents.cli.output import emit, messages, step_progress
+from fluents.cli.output import messages, step_progress
+from fluents.cli.resuming import Destination, TraceFile, each_trace
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.report.terminal import plain
@@ -25,9 +27,7 @@ Make: TypeAlias = "Callable[[Counter], Method]"
 
 @with_options
 def canonicalise(
-    file: Annotated[str, typer.Argument(help="Traces: a file, a dataset's split, or - for standard input.")],
-    choice: ModelChoice,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write JSONL here.")] = None,
+    file: TraceFile = "-",
     method: Annotated[
         Literal["offline", "prompted", "verified"],
         typer.Option(help="Built in; or a language model; or built in, and a model asked where it is unsure."),
@@ -36,21 +36,20 @@ def canonicalise(
     attribute_runs: Annotated[int, typer.Option(min=1, max=100, help="Prompted: answers on attributes.")] = 3,
     pairs: Annotated[int, typer.Option(min=1, max=1000, help="Verified: at most so many pairs are asked about.")] = 20,
     again: Annotated[bool, typer.Option("--again", help="Make clusters anew where there are some already.")] = False,
-    as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
+    *,
+    to: Destination,
+    choice: ModelChoice,
 ) -> None:
     """Find one name for each entity and each attribute; the words of the changes stay, and stand beside it.
 
-    A prompted run that is interrupted asks nothing twice: answers are kept in a cache.
+    Ctrl-C keeps the procedures that are done; `--resume` goes on, and answers are kept in a cache.
 
-    Example: `fluents track soup.md | fluents canonicalise - -o named.jsonl`
+    Example: `fluents track soup.md | fluents canonicalise -o named.jsonl`
     """
-    from fluents.cli.sources import Source
-
     if method == "offline" and choice.model is not None:
         raise InputError("--model is for --method prompted or verified", fix="name the method, or leave --model out")
     with _method(method, choice, (runs, attribute_runs), pairs) as make:
-        done = (_canonical(trace, make, again) for trace in Source(file).traces())
-        emit(done, clusters_view, output, as_json)
+        each_trace(file, partial(_canonical, make=make, again=again), clusters_view, to)
 
 
 def _canonical(trace: Trace, make: Make, again: bool) -> Trace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -11,7 +12,8 @@ import typer
 from fluents.cli.canonicalise import Counter, clusters_view
 from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.options import with_options
-from fluents.cli.output import emit, messages, step_progress
+from fluents.cli.output import messages, step_progress
+from fluents.cli.resuming import Destination, TraceFile, each_trace
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.report.terminal import plain
@@ -24,9 +26,7 @@ Make: TypeAlias = "Callable[[Counter], Thesaurus]"
 
 @with_options
 def expand(
-    file: Annotated[str, typer.Argument(help="Traces with clusters: a file, a dataset's split, or -.")],
-    choice: ModelChoice,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write JSONL here.")] = None,
+    file: TraceFile = "-",
     vocabulary: Annotated[
         str | None, typer.Option(help="Offline: take names near in meaning from this dataset's split or file.")
     ] = None,
@@ -34,7 +34,9 @@ def expand(
         float | None, typer.Option(min=0, max=1, help="Offline: how alike a name must be; 0.5 if left out.")
     ] = None,
     most: Annotated[int, typer.Option(min=1, max=50, help="New names for a cluster, at most.")] = 5,
-    as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
+    *,
+    to: Destination,
+    choice: ModelChoice,
 ) -> None:
     """Add other names for each entity and attribute, marked as expansions, so that evaluation is fair to paraphrases.
 
@@ -42,8 +44,6 @@ def expand(
 
     Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
     """
-    from fluents.cli.sources import Source
-
     if (vocabulary is None) == (choice.model is None and choice.from_record is None):
         raise InputError(
             "names come either from a vocabulary or from a model",
@@ -52,8 +52,7 @@ def expand(
     if near is not None and vocabulary is None:
         raise InputError("--near is for --vocabulary", fix="leave it out")
     with _thesaurus(vocabulary, near, choice) as make:
-        done = (_expanded(trace, make, most) for trace in Source(file).traces())
-        emit(done, clusters_view, output, as_json)
+        each_trace(file, partial(_expanded, make=make, most=most), clusters_view, to)
 
 
 def _expanded(trace: Trace, make: Make, most: int) -> Trace:

@@ -11,7 +11,8 @@ import typer
 
 from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.options import changed, with_options
-from fluents.cli.output import emit, messages, step_progress
+from fluents.cli.output import messages, step_progress
+from fluents.cli.resuming import Destination, TraceFile, each_trace
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.report.terminal import plain
@@ -24,8 +25,7 @@ Rate: TypeAlias = Callable[[Trace], Trace]
 
 @with_options
 def salience(
-    file: Annotated[str, typer.Argument(help="Traces: a file, a dataset's split, or - for standard input.")],
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write JSONL here.")] = None,
+    file: TraceFile = "-",
     scope: Annotated[
         Literal["global", "local", "both"], typer.Option(help="For the goal, for each step, or both.")
     ] = "both",
@@ -35,25 +35,23 @@ def salience(
     form: Annotated[
         Literal["paper", "likert"], typer.Option(help="Prompted: the short question, or the annotators' criteria.")
     ] = "paper",
-    as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
     *,
+    to: Destination,
     choice: ModelChoice,
 ) -> None:
     """Rate how much each entity matters, to the goal and in each step: 1 to 5, and 0 for irrelevant.
 
-    A prompted run that is interrupted asks nothing twice: answers are kept in a cache.
+    Ctrl-C keeps the procedures that are done; `--resume` goes on, and answers are kept in a cache.
 
-    Example: `fluents track soup.md | fluents salience - -o rated.jsonl`
+    Example: `fluents track soup.md | fluents salience -o rated.jsonl`
     """
-    from fluents.cli.sources import Source
     from fluents.report.salience_tables import salience_view
 
     foreign = [option for option in changed(choice) if option != "--base-url"]  # which may come from the environment
     if method == "offline" and foreign:
         raise InputError(f"{foreign[0]} is for --method prompted", fix="add --method prompted, or leave it out")
     with _method(method, _scopes(scope), form, choice) as (rate, rater):
-        rated = (rate(trace) for trace in Source(file).traces())
-        emit(rated, partial(salience_view, rater=rater), output, as_json)
+        each_trace(file, rate, partial(salience_view, rater=rater), to)
 
 
 def _scopes(scope: str) -> tuple[Scope, ...]:

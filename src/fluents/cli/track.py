@@ -18,6 +18,7 @@ from fluents.cli.keeping import Salient
 from fluents.cli.models import ModelChoice
 from fluents.cli.options import changed, with_options
 from fluents.cli.output import emit, messages
+from fluents.cli.resuming import whole_traces
 from fluents.cli.segment import procedures, unique_ids
 from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
 from fluents.cli.track_local import LocalChoice, local_tracker
@@ -122,7 +123,7 @@ class Choices:
 
 def _into_file(wanted: Iterator[Procedure], run: Run, path: Path, resume: bool) -> list[Trace]:
     """Append each trace as it is done, so that an interrupted run loses nothing that was finished."""
-    kept = _kept(path) if resume and path.exists() else []
+    kept = whole_traces(path) if resume and path.exists() else []
     have = {trace.id for trace in kept}
     left = (procedure for procedure in wanted if procedure.id not in have)
     first = list(islice(left, 1))  # before the file is opened: what cannot be read must not empty it
@@ -133,16 +134,6 @@ def _into_file(wanted: Iterator[Procedure], run: Run, path: Path, resume: bool) 
             kept.append(trace)
     messages.print(f"{len(kept)} procedure(s) in {path}", markup=False)
     return kept
-
-
-def _kept(path: Path) -> list[Trace]:
-    """The traces of an interrupted run; a last line that was cut off in the writing is taken away."""
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if whole != content:
-        with jsonl.atomic_output(path) as stream:
-            stream.write(whole)
-    return [record for record in jsonl.read(path) if isinstance(record, Trace)]
 
 
 def _expanded(names: list[str]) -> list[str]:
