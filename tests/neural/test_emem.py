@@ -208,6 +208,30 @@ def test_beam_search_with_its_cache_finds_what_scoring_whole_answers_finds(tmp_p
             assert float(out.sequences_scores[owner]) == pytest.approx(-float(loss), abs=1e-3)
 
 
+def test_a_pass_without_memory_forgets_the_pass_before(tmp_path: Path) -> None:
+    """How many positions are memory is known anew for every pass."""
+    import torch
+
+    trained = begin(tmp_path, "bart", "emem")
+    rounds = _rounds(trained)
+    with torch.no_grad():
+        before = trained.network.eval().read(rounds[1], None)[0]
+        trained.network.read(rounds[1], _remembered(trained, rounds[:1])[0])
+        assert torch.equal(trained.network.read(rounds[1], None)[0], before)
+
+
+def test_memory_begins_small_and_the_encoders_projections_stay(tmp_path: Path) -> None:
+    trained, plain = begin(tmp_path, "bart", "emem"), begin(tmp_path, "bart")
+    theirs = dict(plain.network.model.named_parameters())
+    for name, parameter in trained.network.model.named_parameters():
+        if name.endswith("memory.weight"):
+            assert 0.015 < float(parameter.std()) < 0.025, name
+        elif name.endswith("memory.bias"):
+            assert not parameter.any(), name
+        else:
+            assert parameter.equal(theirs[name]), name
+
+
 def test_later_answers_teach_what_to_remember(tmp_path: Path) -> None:
     """Gradients reach the memory's projections and both weight vectors of the compression."""
     trained = begin(tmp_path, "bart", "emem")

@@ -27,6 +27,9 @@ except ImportError as error:
 MOST_SLOTS = 256
 """A procedure has; the one that has not changed for longest makes room."""
 
+FIRST_WEIGHTS = 0.02
+"""Their standard deviation, as the library's models have it."""
+
 CROSS_ATTENTION = ("encoder_attn.k_proj", "encoder_attn.v_proj", "EncDecAttention.k", "EncDecAttention.v")
 """How key and value projections of cross-attention are called: in BART, Marian and their kin, and in T5."""
 
@@ -50,7 +53,11 @@ class WithMemory(nn.Linear):  # type: ignore[misc]
         self.memory = nn.Linear(
             encoder.in_features, encoder.out_features, bias=encoder.bias is not None, device=encoder.weight.device
         )
-        self.memory.load_state_dict(encoder.state_dict())  # it begins as the encoder's
+        # Small, so that memory hardly speaks at first. A copy of the encoder's would: what it looks for is not what
+        # the decoder's states hold, and training does not get over that.
+        nn.init.normal_(self.memory.weight, std=FIRST_WEIGHTS)
+        if self.memory.bias is not None:
+            nn.init.zeros_(self.memory.bias)
         self.width = width
 
     def forward(self, states: Tensor) -> Tensor:

@@ -125,10 +125,12 @@ class Network(nn.Module):  # type: ignore[misc]
 
     def _with_memory(self, encoded: Encoded, rows: Round, memory: Memory | None) -> Encoded:
         """The encoder's states with the memory of the rows' procedures behind them."""
-        if memory is None or self.width is None:
+        if self.width is None:
+            return encoded
+        self.width.slots = 0 if memory is None else memory.slots.shape[1]
+        if memory is None:
             return encoded
         owners = torch.tensor([row.owner for row in rows], device=self.device)
-        self.width.slots = memory.slots.shape[1]
         slots, filled = memory.slots[owners], memory.filled[owners]
         return Encoded(
             torch.cat([encoded.states, slots.to(encoded.states.dtype)], dim=1),
