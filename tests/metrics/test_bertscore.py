@@ -158,7 +158,17 @@ def test_schemata_as_texts() -> None:
 
 
 def test_states_as_texts() -> None:
-    assert list(states_units(GOLD, PRED)) == [Unit("tea", 1, ["cool"], ["cold"]), Unit("tea", 1, ["hot"], ["hot"])]
+    """By entity and attribute: an answer that is missing moves no other, one too many has no gold."""
+    place = StateChange(step=1, entity="pot", attribute="place", before="shelf", after="stove")
+    gold = [Trace(procedure=PROCEDURE, changes=(HOT, place, HOT.replace(step=2)), clusters=(POT,))]
+    answer = place.replace(before="board", after="stove")
+    pred = [Trace(procedure=PROCEDURE, changes=(answer, answer))]
+    assert list(states_units(gold, pred)) == [
+        Unit("tea", 1, ["board"], ["shelf"]),
+        Unit("tea", 1, ["stove"], ["stove"]),
+        Unit("tea", 1, ["board"], []),
+        Unit("tea", 1, ["stove"], []),
+    ]
 
 
 def test_sentences_as_texts() -> None:

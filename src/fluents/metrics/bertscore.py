@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -25,6 +26,7 @@ from fluents.metrics.embedders import packaged
 from fluents.metrics.figures import ShareOf
 from fluents.metrics.names import clusters_of, names_of
 from fluents.metrics.pairs import ProcedurePairs
+from fluents.metrics.states import by_question
 from fluents.metrics.steps import Mode, steps_of
 from fluents.records import Trace
 
@@ -219,12 +221,16 @@ def schemata_units(
 
 
 def states_units(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat") -> Iterator[Unit]:
-    """Every state before, and every state after, against the gold's first wording of it."""
+    """Every state before, and every state after, against the gold's first wording of the same entity and attribute.
+
+    They are found by name, as in `states`: an answer that is missing moves no other.
+    """
     for meant, said in ProcedurePairs(gold, pred, mode):
-        for step, _, changes in meant.by_step():
-            for ours, theirs in zip(changes, said.at(step), strict=False):
-                yield Unit(meant.id, step, [theirs.before], [ours.before])
-                yield Unit(meant.id, step, [theirs.after], [ours.after])
+        asked = by_question(meant, str)
+        for question, answers in by_question(said, str).items():
+            for theirs, ours in zip_longest(answers, asked.get(question, [])[: len(answers)]):
+                yield Unit(meant.id, theirs.step, [theirs.before], [ours.before] if ours else [])
+                yield Unit(meant.id, theirs.step, [theirs.after], [ours.after] if ours else [])
 
 
 def complete_units(

@@ -45,7 +45,7 @@ def states(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat
 def _rows(pairs: ProcedurePairs[Trace], mode: Mode, unequal: list[str]) -> Iterator[Row]:
     key, right = (str, _right_in_order) if mode == "compat" else (normalised, _right_at_best)
     for gold, pred in pairs:
-        asked, answered = _by_question(gold, key), _by_question(pred, key)
+        asked, answered = by_question(gold, key), by_question(pred, key)
         unequal += _not_one_to_one(gold.id, asked, answered)
         counts = {step: [0, 0, 0] for step in gold.covered_steps}
         for question, changes in asked.items():
@@ -58,7 +58,8 @@ def _rows(pairs: ProcedurePairs[Trace], mode: Mode, unequal: list[str]) -> Itera
             yield gold.id, step, count
 
 
-def _by_question(trace: Trace, key: Callable[[str], str]) -> dict[Asked, list[StateChange]]:
+def by_question(trace: Trace, key: Callable[[str], str]) -> dict[Asked, list[StateChange]]:
+    """The changes of a trace by step, entity and attribute, names as `key` writes them."""
     found: dict[Asked, list[StateChange]] = {}
     for change in trace.changes:
         found.setdefault((change.step, key(change.entity), key(change.attribute)), []).append(change)
