@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from fluents import jsonl
 from fluents.cli import main
 from fluents.cli.keeping import Salient, ScoredSalient
 from fluents.errors import InputError
 from fluents.records import Procedure, Salience, StateChange, Trace
+from fluents.report.page import page
+from fluents.report.terminal import trace_view
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -115,6 +118,31 @@ def test_a_run_of_a_tracker_keeps_what_matters() -> None:
     [kept] = Salient(top=1).after(tracker)([SOUP])
     assert {change.entity for change in kept.changes} == {"leek"}
     assert Salient().after(tracker) is tracker
+
+
+def test_where_nothing_matters_enough_the_reader_is_told(
+    run: Run, gold: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else "no change" would be read as a finding, and a full score on nothing as a success."""
+
+    def tracker(procedures: Iterable[Procedure]) -> Iterator[Trace]:
+        return (trace(procedure, "bank account") for procedure in procedures)
+
+    [kept] = Salient(min_salience=5).after(tracker)([SOUP])
+    assert kept.changes == ()
+    assert "soup: nothing matters enough, 2 changes left out" in capsys.readouterr().err
+    shown = page([kept])
+    assert "Only entities of salience &gt;=5 by offline-1 are shown." in shown
+    assert "Nothing changes." not in shown
+    Console(width=100).print(trace_view(kept))
+    assert "only entities of salience >=5 by offline-1" in capsys.readouterr().out
+    pred = tmp_path / "pred.jsonl"
+    jsonl.write([trace(SOUP, "bank account"), trace(TEA, "bank account")], pred)
+    values = score(run, "original", "--gold", gold, "--pred", pred, "--min-salience", "5")
+    assert "nothing of 2 predicted procedures matters enough: none of their changes is scored" in values["warnings"]
+    _, _, err = run("report", "--gold", gold, "--pred", pred, "-o", tmp_path / "scores", "--min-salience", "5")
+    assert "nothing of 2 predicted procedures matters enough" in err
+    assert "1 gold procedures have no salience" in err
 
 
 def test_predictions_are_judged_by_their_own_ratings_if_the_rater_gave_some(tmp_path: Path) -> None:

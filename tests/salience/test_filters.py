@@ -124,3 +124,18 @@ def test_keeping_twice_keeps_no_less_and_no_order_decides(
         salience=tuple(random.sample(trace.salience, len(trace.salience))),
     )
     assert set(keep(shuffled, wanted).changes) == set(kept.changes)
+
+
+def test_the_provenance_says_what_was_kept_and_by_whom() -> None:
+    once = keep(SOUP, Keep(least=4))
+    assert once.provenance.decoding["salience"] == ">=4 by me"
+    assert keep(once, Keep(least=4)) == once
+    assert keep(once, Keep(top=1)).provenance.decoding["salience"] == ">=4 by me; top1 by me"
+    assert keep_salient(SOUP.replace(salience=()), Keep(top=2)).provenance.decoding["salience"] == "top2 by offline-1"
+
+
+def test_where_nothing_is_left_it_still_says_why() -> None:
+    nothing = keep(SOUP.replace(salience=(rating("leek", 1),)), Keep(least=5))
+    assert nothing.changes == ()
+    assert nothing.provenance.decoding["salience"] == ">=5 by me"
+    assert keep(nothing, Keep(least=5)) == nothing

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fluents.cli.output import messages
 from fluents.cli.sources import Source
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
+from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
     from fluents.salience.filters import Keep
@@ -35,13 +37,20 @@ class Salient:
     def after(
         self, run: Callable[[Iterable[Procedure]], Iterator[Trace]]
     ) -> Callable[[Iterable[Procedure]], Iterator[Trace]]:
-        """A run whose traces keep only what matters."""
+        """A run whose traces keep only what matters, and which says where nothing is left."""
         wanted = self.keep
         if wanted is None:
             return run
         from fluents.salience.filters import keep_salient
 
-        return lambda procedures: (keep_salient(trace, wanted) for trace in run(procedures))
+        def kept(procedures: Iterable[Procedure]) -> Iterator[Trace]:
+            for trace in run(procedures):
+                left = keep_salient(trace, wanted)
+                if trace.changes and not left.changes:
+                    messages.print(plain(f"{trace.id}: nothing matters enough, {len(trace.changes)} changes left out"))
+                yield left
+
+        return kept
 
 
 @dataclass(frozen=True)
@@ -76,19 +85,27 @@ class SalientSource(Source):
     is_gold: bool = False
     whole: list[str] = field(default_factory=list, compare=False)
     """The gold procedures that nobody rated, and which stay as they are."""
+    emptied: list[str] = field(default_factory=list, compare=False)
+    """The procedures of which nothing is left."""
 
     def traces(self) -> Iterator[Trace]:
+        self.whole.clear()
+        self.emptied.clear()
+        for trace in super().traces():
+            left = self._kept(trace)
+            if trace.changes and not left.changes:
+                self.emptied.append(trace.id)
+            yield left
+
+    def _kept(self, trace: Trace) -> Trace:
         from fluents.salience.filters import has_ratings, keep, keep_salient
 
-        self.whole.clear()
-        for trace in super().traces():
-            if not self.is_gold:
-                yield keep_salient(trace, self.keep)
-            elif has_ratings(trace, self.keep):
-                yield keep(trace, self.keep)
-            else:
-                self.whole.append(trace.id)
-                yield trace
+        if not self.is_gold:
+            return keep_salient(trace, self.keep)
+        if has_ratings(trace, self.keep):
+            return keep(trace, self.keep)
+        self.whole.append(trace.id)
+        return trace
 
     @property
     def kept(self) -> str:
@@ -98,3 +115,6 @@ class SalientSource(Source):
         if self.whole:
             whose = f" by {self.keep.rater}" if self.keep.rater else ""
             yield f"{len(self.whole)} gold procedures have no salience{whose}, and are scored whole"
+        if self.emptied:
+            whose = "gold" if self.is_gold else "predicted"
+            yield f"nothing of {len(self.emptied)} {whose} procedures matters enough: none of their changes is scored"

@@ -46,15 +46,19 @@ def report(
     if mode not in ("compat", "strict"):
         raise InputError(f"unknown mode {mode!r}", fix="compat or strict")
     of = f" (salience {salient.keep})" if salient.keep else ""
+    sources = [salient.gold(gold), *map(salient.pred, pred)]
     with messages.status(plain(f"scoring {', '.join(pred)}")):
+        meant, *predicted = (list(source.traces()) for source in sources)
         found = score_report(
             gold + of,
-            list(salient.gold(gold).traces()),
-            {name + of: list(salient.pred(name).traces()) for name in pred},
+            meant,
+            {_called(name) + of: traces for name, traces in zip(pred, predicted, strict=True)},
             mode="strict" if mode == "strict" else "compat",
             embedder=embedder_named(embedder, threshold),
             examples=examples,
         )
+    for source in sources:
+        warn(source.warnings(), source.name)
     for system in found.systems:
         warn(system.warnings(), system.name)
     base = output.removesuffix(".html").removesuffix(".md")
@@ -62,3 +66,7 @@ def report(
         with atomic_output(Path(path)) as stream:
             stream.write(text.encode("utf-8"))
         messages.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def _called(name: str) -> str:
+    return "standard input" if name == "-" else name

@@ -64,7 +64,7 @@ def scored(task: Task) -> Score:
     score = _scored(task)
     if not task.pred.kept:
         return score
-    warnings = (*score.warnings, *task.gold.warnings())
+    warnings = (*score.warnings, *task.gold.warnings(), *task.pred.warnings())
     return replace(score, signature=score.signature.with_entry("salience", task.pred.kept), warnings=warnings)
 
 

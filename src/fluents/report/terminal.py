@@ -35,6 +35,10 @@ def procedure_view(procedure: Procedure) -> RenderableType:
 def trace_view(trace: Trace) -> RenderableType:
     """Every step with its changes: entity, attribute, before → after."""
     parts: list[RenderableType] = [_heading(trace.procedure)]
+    kept = trace.provenance.decoding.get("salience")
+    if kept:
+        parts.append(plain(f"only entities of salience {kept}", "yellow"))
+    nothing = "   no change of these" if kept else "   no change"
     rows = {step: [_cells(change) for change in changes] for step, _, changes in trace.by_step()}
     widths = [
         min(limit, max((cells[column].cell_len for cells_of in rows.values() for cells in cells_of), default=1))
@@ -42,7 +46,7 @@ def trace_view(trace: Trace) -> RenderableType:
     ]
     for step, text, _ in trace.by_step():
         parts.append(Text(f"\n{step} ", style="cyan").append_text(plain(text, "italic")))
-        parts.append(_changes_table(rows[step], widths) if rows[step] else Text("   no change", style="dim"))
+        parts.append(_changes_table(rows[step], widths) if rows[step] else Text(nothing, style="dim"))
     if trace.rejects:
         parts.append(Text(f"\n{len(trace.rejects)} answer(s) could not be read", style="yellow"))
         parts += [plain(f"  step {r.step}: {r.reason}: {r.text[:200]}", "dim") for r in trace.rejects]

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fluents.errors import InputError
-from fluents.records import StateChange, Trace
+from fluents.records import Provenance, StateChange, Trace
 from fluents.salience.features import Scope
 from fluents.salience.offline import RATER, rate
 from fluents.salience.subjects import names
 
 Place: TypeAlias = tuple[str, int | None]
 """An entity, for a step or (None) for the goal."""
+
+NOTE = "salience"
+"""Where a trace's provenance says what was kept, among how it was decoded."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,10 @@ def keep(trace: Trace, wanted: Keep) -> Trace:
     """The trace without the changes of entities that do not matter enough, nor their names and ratings.
 
     An entity that has no readable rating is not known to matter, and goes. Of equals beyond `top` those with more
-    changes stay, then the first by name, so that no order of the file decides. Applying it again changes nothing.
+    changes stay, then the first by name, so that no order of the file decides. The provenance says what was kept, so
+    that nobody takes what is left for all there was. Applying it again changes nothing.
     """
+    wanted = replace(wanted, rater=_deciding(trace, wanted))
     ratings = _ratings(trace, wanted)
     name_of = names(trace)
     counted = Counter(_place(change, wanted.scope, name_of) for change in trace.changes)
@@ -56,6 +61,7 @@ def keep(trace: Trace, wanted: Keep) -> Trace:
         clusters=tuple(cluster for cluster in trace.clusters if cluster.name in left),
         entities=tuple(entity for entity in trace.entities if entity.name in left),
         salience=tuple(rating for rating in trace.salience if rating.entity in left),
+        provenance=_noted(trace.provenance, wanted) if trace.changes else trace.provenance,
     )
 
 
@@ -76,16 +82,27 @@ def _place(change: StateChange, scope: Scope, name_of: Mapping[str, str]) -> Pla
     return name_of.get(change.entity, change.entity), None if scope == "global" else change.step
 
 
+def _deciding(trace: Trace, wanted: Keep) -> str | None:
+    """Whose ratings decide: the rater that was named, or the only one there is."""
+    raters = sorted({one.rater for one in trace.salience if (one.step is None) == (wanted.scope == "global")})
+    if wanted.rater is None and len(raters) > 1:
+        raise InputError("several have rated this procedure", where=trace.id, fix=f"name one of: {', '.join(raters)}")
+    return wanted.rater or next(iter(raters), None)
+
+
+def _noted(provenance: Provenance, wanted: Keep) -> Provenance:
+    notes = provenance.decoding.get(NOTE)
+    before = notes.split("; ") if isinstance(notes, str) else []
+    return provenance.replace(decoding={**provenance.decoding, NOTE: "; ".join(dict.fromkeys([*before, str(wanted)]))})
+
+
 def _ratings(trace: Trace, wanted: Keep) -> dict[Place, float]:
     """What the chosen rater said, of entities by their clusters' names; of two names in a cluster the higher counts."""
     mine = [one for one in trace.salience if (one.step is None) == (wanted.scope == "global")]
-    raters = sorted({one.rater for one in mine})
-    if wanted.rater is None and len(raters) > 1:
-        raise InputError("several have rated this procedure", where=trace.id, fix=f"name one of: {', '.join(raters)}")
     name_of = names(trace)
     found: dict[Place, float] = {}
     for one in mine:
-        if one.value is not None and wanted.rater in (None, one.rater):
+        if one.value is not None and one.rater == wanted.rater:
             place = name_of.get(one.entity, one.entity), one.step
             found[place] = max(found.get(place, one.value), one.value)
     return found
