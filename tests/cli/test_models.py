@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,11 @@ Run = Callable[..., Result]
 
 
 @with_options
-def ask(prompt: str, *, choice: ModelChoice) -> None:
-    """A command as ours are: asks one question and prints the answer."""
+def ask(prompts: list[str], *, choice: ModelChoice) -> None:
+    """A command as ours are: asks questions and prints the answers."""
     with open_model(choice) as model:
-        print(*model.ask(Question(prompt)))
+        for prompt in prompts:
+            print(*model.ask(Question(prompt)))
 
 
 @pytest.fixture
@@ -92,12 +95,35 @@ def test_a_recorded_run_plays_back_when_the_endpoint_is_gone(
     assert "no model is named" in str(error_of(run("hot?", "--from-record", cache)))
 
 
-def test_a_run_that_fails_leaves_no_record(run: Run, server: FaultyServer, tmp_path: Path) -> None:
-    server.refuse = lambda body: (401, {"error": {"message": "who are you?"}})  # noqa: ARG005
-    result = run("hot?", "--model", "any", "--record", tmp_path / "run.jsonl")
+def test_a_run_that_fails_keeps_its_record_and_no_other_run_writes_over_it(
+    run: Run, server: FaultyServer, tmp_path: Path
+) -> None:
+    record = tmp_path / "run.jsonl"
+    server.refuse = lambda body: (401, {"error": {"message": "who are you?"}}) if "cold?" in str(body) else None
+    result = run("hot?", "cold?", "--model", "any", "--record", record)
     assert isinstance(error_of(result), EndpointError)
-    assert "1 requests" in result.stderr, "what was used is told nevertheless"
-    assert not (tmp_path / "run.jsonl").exists()
+    assert "2 requests" in result.stderr, "what was used is told nevertheless"
+    assert run("hot?", "--from-record", record).stdout == "hot 1\n"
+    kept = record.read_bytes()
+    assert "there is a record already" in str(error_of(run("warm?", "--model", "any", "--record", record)))
+    assert (len(server.bodies), record.read_bytes()) == (2, kept), "and asks nothing"
+
+
+def test_what_runs_used_is_found_afterwards_a_line_a_run(run: Run, server: FaultyServer, tmp_path: Path) -> None:
+    """A run that fails, and one from the cache, among them: so that a resumed run adds up."""
+    account = tmp_path / "usage.jsonl"
+    given = ("--model", "any", "--usage", account, "--price-in", "1000000")
+    run("hot?", *given)
+    run("hot?", *given)
+    server.refuse = lambda body: (401, {"error": {"message": "who are you?"}})  # noqa: ARG005
+    run("cold?", *given)
+    lines = [json.loads(line) for line in account.read_text().splitlines()]
+    assert [(line["requests"], line["cached"], line["cost"]) for line in lines] == [(1, 0, 1), (0, 1, 0), (1, 0, 0)]
+    assert {(line["model"], line["base_url"]) for line in lines} == {("any", server.base_url)}
+    datetime.fromisoformat(lines[0]["ended"])
+    no_folder = run("warm?", "--model", "any", "--usage", tmp_path / "none" / "usage.jsonl")
+    assert "cannot write here" in str(error_of(no_folder))
+    assert len(server.bodies) == 2, "a file that cannot be written costs nothing"
 
 
 def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) -> None:
@@ -115,6 +141,7 @@ def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) 
         (("--model", "any", "--cache", "a.sqlite", "--no-cache"), "--cache and --no-cache"),
         (("--model", "any", "--base-url", "localhost:8080"), "no address"),
         (("--model", "any", "--key-file", "/nowhere/key"), "no such file"),
+        (("--model", "any", "--price-in", "inf"), "--price-in inf"),
         (("--model", "any", "--from-record", "/nowhere/run.jsonl"), "no such file"),
     ],
 )

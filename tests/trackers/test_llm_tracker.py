@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -247,9 +248,17 @@ def test_at_most_so_many_changes() -> None:
 def test_switches_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="one of: schemata"):
         Llm(form="poem")
-    for wrong in ({"form": "whole", "memory": True}, {"form": "complete", "econd": True}):
+    refused: list[dict[str, Any]] = [
+        {"form": "whole", "memory": True},
+        {"form": "complete", "econd": True},
+        {"temperature": math.nan},
+        {"temperature": -0.1},
+        {"samples": 0},
+        {"samples": 10**14},
+    ]
+    for wrong in refused:
         with pytest.raises(InputError):
-            Llm(**wrong)  # type: ignore[arg-type]
+            Llm(**wrong)
     given = GivenPairs([])
     for settings in (Llm(form="complete"), Llm(verify=True)):
         with pytest.raises(InputError, match="given pairs"):

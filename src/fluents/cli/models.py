@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -52,12 +54,20 @@ class ModelChoice:
         None
     )
     no_cache: Annotated[bool, _option("--no-cache", help="Ask anew, and keep no answers.")] = False
-    record: Annotated[str | None, _option(help="Write questions and answers here, as JSONL.")] = None
+    record: Annotated[Path | None, _option(help="Write questions and answers here as they come, as JSONL.")] = None
     from_record: Annotated[
         Path | None, _option(help="Play back a record, or a file of kept answers: nothing is asked.")
     ] = None
     price_in: Annotated[float | None, _option(min=0, help="Of a million tokens sent.")] = None
     price_out: Annotated[float | None, _option(min=0, help="Of a million tokens written.")] = None
+    usage: Annotated[
+        Path | None, _option(help="Add a line of JSON to this file: what the run used, and what it cost.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        for option, value in (("timeout", self.timeout), ("price-in", self.price_in), ("price-out", self.price_out)):
+            if value is not None and not math.isfinite(value):
+                raise InputError(f"--{option} {value}", fix="give a plain number")
 
     @property
     def address(self) -> str:
@@ -89,14 +99,23 @@ def open_model(choice: ModelChoice) -> Iterator[Model]:
             model: Model = _recorded(choice, choice.from_record, stack)
         else:
             model = stack.enter_context(_endpoint(choice))
+        # Before anything is asked: a file that cannot be written must cost nothing.
+        account = stack.enter_context(jsonl.open_output(choice.usage, append=True)) if choice.usage else None
+        asked = _recording(model, choice.record, stack) if choice.record else model
         try:
-            yield _recording(model, choice.record, stack)
+            yield asked
         finally:
-            messages.print(model.usage.summary(choice.prices), markup=False, soft_wrap=True)
-            if model.left_out:
-                messages.print(
-                    f"the endpoint does not take {', '.join(model.left_out)}: answers came without", markup=False
-                )
+            _tell(model, choice, account)
+
+
+def _tell(model: Model, choice: ModelChoice, account: IO[bytes] | None) -> None:
+    messages.print(model.usage.summary(choice.prices), markup=False, soft_wrap=True)
+    if model.left_out:
+        messages.print(f"the endpoint does not take {', '.join(model.left_out)}: answers came without", markup=False)
+    if account:
+        ended = {"ended": datetime.now(timezone.utc).isoformat(timespec="seconds")}
+        where = {"model": choice.model, "base_url": None if choice.from_record else choice.address}
+        account.write(json.dumps(ended | where | model.usage.as_dict(choice.prices)).encode() + b"\n")
 
 
 def _endpoint(choice: ModelChoice) -> Endpoint:
@@ -108,8 +127,6 @@ def _endpoint(choice: ModelChoice) -> Endpoint:
         raise InputError("no model is named", fix="--model NAME, as the endpoint knows it")
     if choice.cache is not None and choice.no_cache:
         raise InputError("--cache and --no-cache", fix="give one of them")
-    if math.isnan(choice.timeout):
-        raise InputError("--timeout nan", fix="a number of seconds")
     key = find_key(choice.address, file=choice.key_file, variable=choice.key_variable)
     cache = None if choice.no_cache else Cache(choice.cache)
     return Endpoint(choice.address, choice.model, key, manner=choice.manner, cache=cache)
@@ -130,7 +147,15 @@ def _recorded(choice: ModelChoice, path: Path, stack: ExitStack) -> Recorded:
     return Recorded.of_cache(cache, choice.address, choice.model, choice.manner)
 
 
-def _recording(model: Model, path: str | None, stack: ExitStack) -> Model:
+def _recording(model: Model, path: Path, stack: ExitStack) -> Model:
+    """The record grows answer by answer, and stays when the run is interrupted: answers may have cost money."""
     from fluents.llm.recorded import Recorder
 
-    return model if path is None else Recorder(model, stack.enter_context(jsonl.atomic_output(path)))
+    stream = stack.enter_context(jsonl.open_output(path, append=True))
+    if stream.seekable() and stream.tell():
+        raise InputError(
+            "there is a record already",
+            where=path,
+            fix="name another file; the records of a run and of its --resume can be put together",
+        )
+    return Recorder(model, stream)

@@ -45,6 +45,7 @@ class Recorder:
             line = {"question": asked, "answer": answer, "cut": isinstance(answer, CutAnswer)}
             with self._lock:
                 self._stream.write(json.dumps(line).encode() + b"\n")
+                self._stream.flush()
         return answers
 
 

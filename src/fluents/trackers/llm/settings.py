@@ -9,6 +9,9 @@ from fluents.errors import InputError, UnknownNameError
 
 FORMS = ("schemata", "states", "complete", "whole")
 
+MAX_SAMPLES = 1000
+"""Far more than consensus gains from: past these it is a slip of the finger, and a costly one."""
+
 DRAWN_TEMPERATURE = 0.7
 """Where several answers are drawn; a single one is the likeliest."""
 
@@ -45,8 +48,10 @@ class Llm:
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise UnknownNameError(f"no form {self.form!r}", fix=f"one of: {', '.join(FORMS)}")
-        if self.samples < 1:
-            raise InputError(f"{self.samples} samples", fix="draw at least one")
+        if not 1 <= self.samples <= MAX_SAMPLES:
+            raise InputError(f"{self.samples} samples", fix=f"draw 1 to {MAX_SAMPLES}")
+        if not 0 <= self.drawn_at <= 2:  # "not a number" is neither
+            raise InputError(f"a temperature of {self.drawn_at}", fix="a number from 0 to 2")
         if self.econd and self.form != "states":
             raise InputError("econd asks for states entity by entity", fix="leave it out, or use the form states")
         if self.memory and self.form not in ("states", "complete"):
