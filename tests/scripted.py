@@ -50,3 +50,16 @@ def pairs(**found: list[str]) -> str:
 
 def states(before: str, after: str) -> str:
     return json.dumps({"before": before, "after": after})
+
+
+def water_heats(prompt: str) -> str:
+    """The answer to every prompt of the llm tracker of one who sees water heat up in every step."""
+    if "Which state changes does" in prompt:
+        return "heat of water was cold before and hot afterwards"
+    if '"1": [{' in prompt:
+        change = {"entity": "water", "attribute": "heat", "before": "cold", "after": "hot"}
+        steps = int(re.findall(r"(\d+)\.\nAnswer:$", prompt)[0])
+        return json.dumps({str(step): [change] for step in range(1, steps + 1)})
+    if "Attribute:" in prompt:
+        return json.dumps({"changes": True}) if "Somebody says" in prompt else states("cold", "hot")
+    return pairs(water=["heat"])

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,11 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
-from faulty_server import Body, FaultyServer, prompt_of, randomly
+from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
 from fluents.cli import main
 from fluents.records import Procedure, StateChange, Trace
-from scripted import pairs, states, step_in
+from scripted import pairs, step_in, water_heats
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves."))
 
@@ -67,17 +61,7 @@ def tea(tmp_path: Path) -> Path:
 
 
 def answer(body: Body) -> str:
-    """Something heats up in every step."""
-    prompt = prompt_of(body)
-    if "Which state changes does" in prompt:
-        return "heat of water was cold before and hot afterwards"
-    if '"1": [{' in prompt:
-        change = {"entity": "water", "attribute": "heat", "before": "cold", "after": "hot"}
-        steps = int(re.findall(r"(\d+)\.\nAnswer:$", prompt)[0])
-        return json.dumps({str(step): [change] for step in range(1, steps + 1)})
-    if "Attribute:" in prompt:
-        return json.dumps({"changes": True}) if "Somebody says" in prompt else states("cold", "hot")
-    return pairs(water=["heat"])
+    return water_heats(prompt_of(body))
 
 
 def options(server: FaultyServer, *more: str | Path) -> list[str | Path]:
@@ -118,23 +102,6 @@ def test_memory_few_shots_samples_and_workers_together(track: Run, tmp_path: Pat
     assert all(trace.changes and trace.changes[0].support == 1 for trace in done.traces)
 
 
-def test_faults_cost_answers_never_steps(track: Run, tmp_path: Path) -> None:
-    """Every step ends as answered or as a reject, none lost and none doubled, whatever a tenth of the replies is."""
-    many = [TEA.replace(id=f"p{n}", steps=tuple(f"Boil pot {n} {k}." for k in range(5))) for n in range(8)]
-    jsonl.write(many, tmp_path / "many.jsonl")
-    kinds = ("500", "drop", "half", "cut-json", "prose", "extra", "reversed", "empty", "length")
-    with FaultyServer(answer, randomly(0.1, 3, kinds)) as server:
-        done = track(tmp_path / "many.jsonl", *options(server))
-        assert len(server.bodies) > 80
-        assert server.faults
-    assert [trace.id for trace in done.traces] == [procedure.id for procedure in many]
-    for trace in done.traces:
-        answered, rejected = set(trace.covered_steps), {reject.step for reject in trace.rejects}
-        assert answered | rejected == {1, 2, 3, 4, 5} or not rejected
-        assert len({(c.step, c.entity, c.attribute) for c in trace.changes}) == len(trace.changes)
-        assert {c.step for c in trace.changes} == answered
-
-
 def test_a_second_run_asks_nothing_again_and_resume_not_even_the_cache(track: Run, tea: Path, tmp_path: Path) -> None:
     keep = ["--cache", tmp_path / "answers.sqlite"]
     with FaultyServer(answer) as server:
@@ -173,32 +140,6 @@ def test_an_endpoint_that_fails_keeps_the_procedures_that_are_done(track: Run, t
         assert track(tmp_path / "two.jsonl", *options(server, "-o", out, "--resume")).status == 0
         assert len(server.bodies) - before == 2, "the first procedure is not asked about again"
     assert [record.id for record in jsonl.read(out)] == ["tea", "second"]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("form", ["complete", "whole"])
-def test_ctrl_c_ends_it_at_once_and_keeps_what_is_done(tmp_path: Path, form: str) -> None:
-    """Also while requests hang that nobody will answer."""
-    jsonl.write([TEA, TEA.replace(id="slow", steps=("Hang for ever.",))], tmp_path / "two.jsonl")
-    out, stuck = tmp_path / "out.jsonl", threading.Event()
-
-    def hanging(body: Body) -> str:
-        if "Hang for ever." in prompt_of(body):
-            stuck.set()
-            time.sleep(20)
-        return answer(body)
-
-    with FaultyServer(hanging) as server:
-        command = [sys.executable, "-m", "fluents", "track", tmp_path / "two.jsonl", *options(server), "--form", form]
-        process = subprocess.Popen([*map(str, command), "-o", str(out)], stderr=subprocess.PIPE, text=True)
-        assert stuck.wait(60)
-        while not (out.exists() and b"\n" in out.read_bytes()):
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert "Traceback" not in told
-    assert [record.id for record in jsonl.read(out)] == ["tea"]
 
 
 def test_given_pairs_get_states_and_score(track: Run, tea: Path, tmp_path: Path) -> None:
