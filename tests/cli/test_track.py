@@ -82,6 +82,41 @@ def test_the_example_as_jsonl_as_tables_and_as_a_page(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("model_cache")
+def test_only_what_matters_in_the_trace_and_on_the_page(tmp_path: Path) -> None:
+    """`--top` and `--min-salience` behind the real model; and all left out is told, not shown as "no change"."""
+    text, page, out = "# Rest\n\n1. Heat the oil in a large pot.\n2. Wait.\n", tmp_path / "s.html", tmp_path / "s.jsonl"
+    (whole,) = tracked("-", "--fast", stdin=text)
+    assert len({change.entity for change in whole.changes}) > 1
+    done = run("-", "--fast", "--top", "1", "--html", page, "-o", out, stdin=text)
+    assert done.returncode == 0, done.stderr
+    (kept,) = read(out)
+    [entity] = {change.entity for change in kept.changes}
+    assert [rating.entity for rating in kept.salience] == [entity]
+    assert set(kept.changes) < set(whole.changes)
+    assert "Only entities of salience top1 by offline-1 are shown." in page.read_text()
+    (nothing,) = tracked("-", "--fast", "--min-salience", "5", stdin=text)
+    assert nothing.changes == ()
+    assert nothing.provenance.decoding["salience"] == ">=5 by offline-1"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+def test_the_stages_pipe_from_a_text_to_a_report(tmp_path: Path) -> None:
+    """`fluents track | fluents canonicalise | fluents salience | fluents report`, as the documentation shows it."""
+    (tmp_path / "tea.md").write_text("# Make tea\n\n1. Boil the water in the kettle.\n2. Pour the water.\n")
+    gold = Trace(procedure=Procedure(id="make-tea", goal="Make tea", steps=("Boil the water in the kettle.",)))
+    jsonl.write([gold], tmp_path / "gold.jsonl")
+    fluents = f"{sys.executable} -m fluents"
+    stages = "track tea.md --fast|canonicalise|salience|report --gold gold.jsonl --pred - -o scores --top 3"
+    pipe = " | ".join(f"{fluents} {stage}" for stage in stages.split("|"))
+    done = subprocess.run(pipe, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "standard input (salience top3)" in (tmp_path / "scores.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
 def test_standard_input_files_and_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "texts"
     folder.mkdir()
