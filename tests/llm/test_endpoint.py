@@ -16,6 +16,7 @@ from fluents.llm.endpoint import DOWN_AFTER, Endpoint
 from fluents.llm.patience import Patience
 from fluents.llm.usage import Usage
 from fluents.llm.wire import Manner
+from fluents.prompts.llm import NEXT_QUESTION
 
 SCHEMA = {"type": "object", "properties": {"pot": {"type": "string"}}, "required": ["pot"]}
 KEY = "sk-very-secret-0123456789"
@@ -58,10 +59,11 @@ def test_a_chat_is_asked_with_all_that_decides_the_answer(server: FaultyServer) 
     assert endpoint.usage == Usage(requests=1, tokens_in=5, tokens_out=1)
 
 
-def test_a_completion_has_one_prompt(server: FaultyServer) -> None:
+def test_a_completion_has_one_prompt_and_ends_before_a_next_question(server: FaultyServer) -> None:
     with open_endpoint(server, api="completion") as endpoint:
         assert endpoint.ask(Question("Water is", system="Facts:", schema=SCHEMA)) == ["hot"]
     assert server.bodies[0]["prompt"] == "Facts:\n\nWater is"
+    assert server.bodies[0]["stop"] == list(NEXT_QUESTION)
     assert "response_format" not in server.bodies[0]
 
 

@@ -57,6 +57,15 @@ def test_a_scene_without_the_past_and_with_what_is_known() -> None:
     )
 
 
+def test_what_ends_a_completion_stands_where_a_question_begins() -> None:
+    scene = llm.scene(TEA, 2)
+    shown = llm.complete(scene, [Example(scene, llm.complete_answer([HOT]))])
+    _, answer_and_next = shown.split("\nAnswer:\n", 1)
+    answer, found, _ = answer_and_next.partition(llm.NEXT_QUESTION[0])
+    assert (answer.strip(), bool(found)) == ("temperature of water was cold before and hot afterwards", True)
+    assert llm.NEXT_QUESTION[1] in scene
+
+
 def test_each_question_ends_with_what_it_is_about() -> None:
     scene = llm.scene(TEA, 1)
     ends = {

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from fluents.llm import Question
 from fluents.llm.patience import Patience
+from fluents.prompts.llm import NEXT_QUESTION
 
 Api = Literal["chat", "completion"]
 Structured = Literal["auto", "schema", "json", "off"]
@@ -44,6 +45,7 @@ def body(question: Question, model: str, manner: Manner, without: Collection[str
             sent["response_format"] = form
     else:
         sent["prompt"] = writable(f"{question.system}\n\n{question.prompt}" if question.system else question.prompt)
+        sent["stop"] = list(NEXT_QUESTION)
     sent["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = question.max_tokens
     for name in OPTIONAL:
         if name not in without:

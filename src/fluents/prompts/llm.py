@@ -26,6 +26,9 @@ SCHEMATA, STATES, CHANGES_OF, COMPLETE, WHOLE, VERIFY = (
     "verify-1",
 )
 
+NEXT_QUESTION = ("\nGoal:", "\nThe step now,")
+"""How another question begins: a model that only completes text would go on to ask and answer one."""
+
 MAX_NAME_BYTES = 400
 MAX_STEP_BYTES = 4_000
 MAX_PAST_BYTES = 16_000
