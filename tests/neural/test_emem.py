@@ -146,7 +146,8 @@ def test_padding_and_neighbours_change_nothing(tmp_path: Path, arch: str) -> Non
     for owner, unit in enumerate(units):
         memory, _ = _remembered(trained, side_by_side([unit]))
         used = len(memory.names[0].slots)
-        assert torch.allclose(memory.slots[0, :used], together.slots[owner, :used], atol=1e-4)
+        # What differs is float32's rounding, most with T5; the same in float64 agrees to 1e-13.
+        assert torch.allclose(memory.slots[0, :used], together.slots[owner, :used], atol=3e-5)
         row = Row(owner, unit[3][0].asked)
         beside = [Row(1 - owner, units[1 - owner][3][0].asked), row]
         assert (

@@ -107,6 +107,65 @@ def _without_time(epoch: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in epoch.items() if name != "seconds"}
 
 
+@pytest.mark.parametrize(("arch", "system"), [("gpt2", "concat-states"), ("t5", "emem")])
+def test_lora_learns_and_its_checkpoint_holds_the_sum(tmp_path: Path, arch: str, system: str) -> None:
+    """Frozen weights are frozen, what is new for memory learns, and a plain load gives what the run had."""
+    import torch
+
+    from fluents.neural.checkpoint import load, weights
+    from fluents.neural.rows import side_by_side, taught
+    from fluents.training.neural import train
+
+    before = {name: value.clone() for name, value in weights(begin(tmp_path, arch, system).network).items()}
+    trained = begin(tmp_path, arch, system)
+    out = train(trained, gold(), [], tmp_path / "run", _settings(lora=4, epochs=6, learning_rate=2e-2))
+    assert _log(out)[-1]["train_loss"] < _log(out)[0]["train_loss"]
+
+    loaded = load(out, "cpu")
+    after = weights(loaded.network)
+    changed = {name for name in before if not before[name].equal(after[name])}
+    assert not any("norm" in name or "ln_" in name or "wte" in name or "shared" in name for name in changed)
+    assert any(".memory." in name for name in changed) == (system == "emem")
+    assert len(changed) > 4
+    rounds = side_by_side([taught(trace, trained.system, "openpi-c", trained.codec) for trace in gold()])
+    with torch.no_grad():
+        ours, theirs = (one.network.eval()(rounds) for one in (trained, loaded))
+    assert float(ours) == pytest.approx(float(theirs), rel=1e-5)
+
+
+def test_a_broken_run_with_lora_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    from fluents.training.neural import train
+
+    settings = _settings(lora=2, batch=3)
+
+    def stop(event: dict[str, Any]) -> None:
+        if event["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    whole = train(begin(tmp_path, "bart", "emem"), gold(), [], tmp_path / "whole", settings)
+    with pytest.raises(KeyboardInterrupt):
+        train(begin(tmp_path, "bart", "emem"), gold(), [], tmp_path / "broken", settings, stop)
+    broken = train(begin(tmp_path, "bart", "emem"), gold(), [], tmp_path / "broken", settings)
+    ours, theirs = ((folder / "model.safetensors").read_bytes() for folder in (whole, broken))
+    assert ours == theirs
+
+
+def test_the_curve_is_written_for_tensorboard(tmp_path: Path) -> None:
+    """Every epoch's figures, and each event goes on to who else listens."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="tensorboard")
+    from fluents.training.board import Board
+
+    heard: list[dict[str, Any]] = []
+    board = Board(tmp_path, heard.append)
+    board({"epoch": 1, "step": 1, "steps": 1, "loss": 3.0})
+    assert not list(tmp_path.iterdir()), "a process that reports nothing writes nothing"
+    for epoch in (1, 2):
+        board({"epoch": epoch, "updates": 3, "train_loss": 1.0 / epoch, "dev_loss": None, "seconds": 0.1})
+    assert len(heard) == 3
+    events = accumulator.EventAccumulator(str(tmp_path)).Reload()
+    assert [(event.step, event.value) for event in events.Scalars("train_loss")] == [(1, 1.0), (2, 0.5)]
+
+
 def test_a_batch_cut_up_teaches_the_same(tmp_path: Path) -> None:
     from fluents.training.neural import train
 

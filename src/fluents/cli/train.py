@@ -1,4 +1,4 @@
-"""fluents train local | neural | sweep | sample"""
+"""fluents train local | neural | sweep | base | sample"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.output import messages, step_progress
-from fluents.cli.train_neural import neural, sweep
+from fluents.cli.train_neural import base, neural, sweep
 
 app = typer.Typer(
     help="Teach models, and draw answers from them for whole datasets. Needs: pip install 'fluents\\[train]'",
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command()(neural)
 app.command()(sweep)
+app.command()(base)
 
 
 @app.command()

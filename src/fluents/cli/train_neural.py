@@ -1,4 +1,4 @@
-"""fluents train neural | sweep"""
+"""fluents train neural | sweep | base"""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fluents.neural.inputs import Style
     from fluents.records import Trace
     from fluents.report.svg import Point
+    from fluents.training.neural import Report
 
 HUB = {"gpt2": "openai-community/gpt2-medium", "bart": "facebook/bart-large", "t5": "google-t5/t5-base"}
 """The model of an architecture, where none is named."""
@@ -53,6 +54,7 @@ class Knobs:
     learning_rate: Annotated[float, _TRAINING(min=0, help="At its highest; it falls to nothing.")] = 5e-5
     warmup: Annotated[float, _TRAINING(min=0, max=0.9, help="Share of the run over which it rises.")] = 0.0
     weight_decay: Annotated[float, _TRAINING(min=0, help="Of AdamW.")] = 0.0
+    lora: Annotated[int, _TRAINING(min=0, help="Rank of LoRA's matrices; 0: every weight learns.")] = 0
     batch: Annotated[int, _TRAINING(min=1, help="Examples an update, over all processes.")] = 8
     accumulate: Annotated[int, _TRAINING(min=1, help="Parts to run a batch in, if it is too large.")] = 1
     metric: Annotated[
@@ -70,6 +72,7 @@ def neural(
     data: Annotated[str, typer.Option(help="A dataset, such as openpi-c, or a file of traces.")] = "openpi-c",
     dev: Annotated[str | None, typer.Option(help="Traces to measure on; a dataset has its own.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many procedures, to try things out.")] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write the curve for TensorBoard too.")] = False,
     *,
     start: Start,
     knobs: Knobs,
@@ -92,8 +95,17 @@ def neural(
             else:
                 progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * knobs.epochs)
 
-        train(trained, gold, measured, out, Settings(**asdict(knobs)), report)
+        train(trained, gold, measured, out, Settings(**asdict(knobs)), _report(report, out, tensorboard))
     messages.print(f"the checkpoint is in {out}", markup=False)
+
+
+def _report(report: Report, out: Path, tensorboard: bool) -> Report:
+    """What is told of a run, for TensorBoard too if that is asked for."""
+    if not tensorboard:
+        return report
+    from fluents.training.board import Board
+
+    return Board(out / "tensorboard", report)
 
 
 def _begun(start: Start, seed: int) -> Trained:
@@ -112,6 +124,22 @@ def _begun(start: Start, seed: int) -> Trained:
         seed=seed,
         download=start.download,
     )
+
+
+def base(
+    out: Annotated[Path, typer.Option(help="The folder for configuration, weights and tokenizer.")],
+) -> None:
+    """Write the embedded model's base weights as a transformers folder, to begin `fluents train neural` with.
+
+    Example: `fluents train base --out models/base`
+    """
+    from fluents.training.base import write_folder
+    from fluents.weights import ensure
+
+    if out.exists() and any(out.iterdir()):
+        raise InputError("this folder is not empty", where=out, fix="choose another --out")
+    write_folder(ensure(), out)
+    messages.print(f"the model is in {out}", markup=False)
 
 
 def sweep(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -101,9 +101,9 @@ def weights(network: Network) -> dict[str, Any]:
     return found
 
 
-def save_weights(network: Network, file: Path) -> None:
-    """The weights, written whole or not at all."""
-    kept = {name: value.contiguous().cpu() for name, value in weights(network).items()}
+def save_weights(found: Mapping[str, Any], file: Path) -> None:
+    """Weights, written whole or not at all."""
+    kept = {name: value.detach().contiguous().cpu() for name, value in found.items()}
     with atomic_output(file) as stream:
         stream.write(save(kept, {"format": "pt"}))
 

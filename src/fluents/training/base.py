@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fluents.errors import MissingExtraError
+from fluents.neural.checkpoint import WEIGHTS, save_weights, weights
+from fluents.neural.network import Network
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -14,7 +16,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 try:
     import torch
     from tokenizers import pre_tokenizers
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 except ImportError as error:
     raise MissingExtraError(error.name or "torch", "train") from None
 
@@ -43,5 +45,14 @@ def encode(tokenizer: Any, text: str) -> list[int]:
     return ids
 
 
-def best_device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
+def write_folder(base: Path, folder: Path) -> None:
+    """The base model as a plain transformers folder, to begin `fluents train neural` with."""
+    inner = load_tokenizer(base).backend_tokenizer
+    end = inner.id_to_token(END)
+    model = load_model(base, "cpu")
+    model.config.eos_token_id = model.config.pad_token_id = END
+    folder.mkdir(parents=True, exist_ok=True)
+    model.config.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=inner, eos_token=end, pad_token=end).save_pretrained(folder)
+    # The library's own way refuses: to it the model is still quantised.
+    save_weights(weights(Network(model, memory=False)), folder / WEIGHTS)

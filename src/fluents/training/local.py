@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from fluents.errors import InputError, MissingExtraError
+from fluents.neural.network import best_device
 from fluents.training.adapter import PROJECTIONS, write_adapter
-from fluents.training.base import END, best_device, encode, load_model, load_tokenizer
+from fluents.training.base import END, encode, load_model, load_tokenizer
 from fluents.training.examples import Example, render, render_fixed
 from fluents.training.state import load_state, save_state
 

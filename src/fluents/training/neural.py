@@ -16,10 +16,11 @@ from typing import Any
 from fluents.errors import InputError, MissingExtraError
 from fluents.jsonl import atomic_output, parse_json, wrong_shape_is_input_error
 from fluents.metrics.original import original
-from fluents.neural.checkpoint import WEIGHTS, Trained, save_shape, save_weights
+from fluents.neural.checkpoint import WEIGHTS, Trained, save_shape, save_weights, weights
 from fluents.neural.network import enough_memory
 from fluents.records import Trace
 from fluents.trackers.neural import Neural, traces
+from fluents.training.lora import add_lora, merged_weights
 from fluents.training.neural_batches import Unit, batches, packed, rounds_of, units
 from fluents.training.state import load_state, save_state
 
@@ -45,6 +46,8 @@ class Settings:
     warmup: float = 0.0
     """Share of the updates over which the rate rises; then it falls to nothing in a straight line."""
     weight_decay: float = 0.0
+    lora: int = 0
+    """The rank of LoRA's matrices; 0 for none, and every weight learns."""
     batch: int = 8
     """Rows an update, over all processes. With memory, whole procedures of about so many rows."""
     accumulate: int = 1
@@ -115,7 +118,11 @@ class _Run:
         handlers = [DistributedDataParallelKwargs(find_unused_parameters=trained.system.memory)]
         self.accelerator = Accelerator(mixed_precision=_precision(settings), kwargs_handlers=handlers)
         torch.set_float32_matmul_precision("high")
-        self.network = trained.network.to(self.accelerator.device)
+        if settings.lora:
+            torch.manual_seed(settings.seed)
+            add_lora(trained.network, settings.lora)
+        with enough_memory("a smaller model, or another device"):
+            self.network = trained.network.to(self.accelerator.device)
         self.parameters = {name: p for name, p in self.network.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(
             self.parameters.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
@@ -211,7 +218,8 @@ class _Run:
         """Write what the run is after an epoch. The log comes last and says that the rest is whole."""
         if self.accelerator.is_main_process:
             if best_epoch(log) == len(log):
-                save_weights(self.network, self.out / WEIGHTS)
+                found = merged_weights(self.network) if self.settings.lora else weights(self.network)
+                save_weights(found, self.out / WEIGHTS)
             saved = self._save_state(len(log), over=_ended(log, self.settings))
             with atomic_output(self.out / "train.csv") as stream:
                 stream.write(_csv(log))

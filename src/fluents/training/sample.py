@@ -11,8 +11,9 @@ from typing import Any
 
 from fluents.decoding.sampling import Sampling
 from fluents.errors import MissingExtraError
+from fluents.neural.network import best_device
 from fluents.training.adapter import merge_adapter
-from fluents.training.base import END, best_device, encode, load_model, load_tokenizer
+from fluents.training.base import END, encode, load_model, load_tokenizer
 
 try:
     import torch
