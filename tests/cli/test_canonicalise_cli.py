@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from faulty_server import FaultyServer
 from fluents import jsonl
 from fluents.canonicalise.clusters import canonicalise
 from fluents.canonicalise.prompted import Asking, Prompted
@@ -96,6 +97,20 @@ def test_a_recorded_model_is_played_back(plain: Path, tmp_path: Path) -> None:
     assert set(expected.clusters[0].mentions) == {"bike", "the bicycle", "towel"}
 
 
+def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp_path: Path) -> None:
+    puncture = Procedure(id="own", goal="Mend a puncture", steps=("Find the hole.",))
+    jsonl.write([Trace(procedure=puncture, changes=TRACE.changes[:2])], tmp_path / "own.jsonl")
+    assert run("canonicalise", tmp_path / "own.jsonl", "-o", tmp_path / "own.jsonl").returncode == 0
+    with FaultyServer(lambda body: '{"groups": []}') as server:  # noqa: ARG005
+        model = ("--method", "prompted", "--model", "parrot", "--base-url", server.base_url, "--no-cache")
+        done = run("canonicalise", plain, *model, "--examples", tmp_path / "own.jsonl", "--shots", "1")
+        assert done.returncode == 0, done.stderr
+        assert all('Goal: "Mend a puncture"' in prompt for prompt in server.prompts)
+        assert any('Answer: {"groups": [["bike", "the bicycle"]]}' in prompt for prompt in server.prompts)
+        few = run("canonicalise", plain, *model, "--examples", tmp_path / "own.jsonl")
+    assert (few.returncode, b"3 examples wanted, but only 1" in few.stderr) == (2, True)
+
+
 def test_a_record_of_something_else_is_told(plain: Path, tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     record.write_text("")
@@ -110,6 +125,9 @@ def test_a_record_of_something_else_is_told(plain: Path, tmp_path: Path) -> None
         (["canonicalise", "none.jsonl"], "neither a file nor a dataset"),
         (["canonicalise", "{plain}", "--model", "x"], "--model is for"),
         (["canonicalise", "{plain}", "--method", "prompted"], "no model is named"),
+        (["canonicalise", "{plain}", "--examples", "{plain}"], "--examples is for --method prompted"),
+        (["canonicalise", "{plain}", "--pairs", "3"], "--pairs is for --method verified"),
+        (["canonicalise", "{plain}", "--method", "prompted", "--model", "x", "--shots", "2"], "--shots without"),
         (["expand", "{plain}", "--vocabulary", "{plain}"], "no clusters to expand"),
         (["expand", "{plain}"], "either from a vocabulary or from a model"),
         (["expand", "{plain}", "--vocabulary", "{plain}", "--model", "x"], "either from a vocabulary or from a model"),

@@ -20,9 +20,19 @@ TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it ov
 HOT = StateChange(step=1, entity="water", attribute="temperature", before="cold", after="hot")
 
 RELEASED = {
+    "again-1": "f03cc708eb42",
     "changes-of-1": "ee68f2580e27",
+    "cluster-attributes-1": "5263edd75100",
+    "cluster-entities-1": "101650041c3f",
     "complete-1": "6751de9372bd",
+    "expand-attribute-1": "7db933c25258",
+    "expand-entity-1": "d60d7d744f82",
     "procedure-1": "9e85644f32e1",
+    "salience-global-1": "aef52ce15999",
+    "salience-global-likert-1": "9b116d379a06",
+    "salience-local-1": "1c79679a5d90",
+    "salience-local-likert-1": "b08ca40ea3e1",
+    "same-entity-1": "0abbac871009",
     "scene-1": "4c7da7b53f3b",
     "schemata-1": "a666502fdda3",
     "states-1": "c35f806c64db",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fluents.canonicalise.clusters import REASON, Grouped, NameList, Places
+from fluents.canonicalise.examples import ShownClusters
 from fluents.canonicalise.named import squashed
 from fluents.canonicalise.voting import elected
 from fluents.errors import InputError
@@ -41,6 +42,8 @@ class Asking:
     temperature: float = 0.7
     workers: int = 8
     on_answer: Callable[[int, int], None] | None = None
+    shown: ShownClusters | None = None
+    """What is shown with each question instead of three examples of ours."""
 
 
 class Prompted:
@@ -49,6 +52,8 @@ class Prompted:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self.name = f"prompted-1, {asking.model}, {asking.runs}+{asking.attribute_runs} runs"
+        if asking.shown:
+            self.name += f", {asking.shown.name}"
 
     def group(self, trace: Trace, lists: Sequence[NameList]) -> Grouped:
         asked = [
@@ -85,6 +90,7 @@ class Prompted:
             scene=whole_scene(trace.procedure),
             entity=quoted(one.entity, MAX_NAME_BYTES),
             names=[quoted(_asked_name(named.name), MAX_NAME_BYTES) for named in one.names],
+            examples=self._asking.shown.examples(trace.procedure, one.level) if self._asking.shown else [],
         )
         count = self._asking.runs if one.level == "entities" else self._asking.attribute_runs
         room = 64 + sum(len(named.name) + 8 for named in one.names)  # more tokens than the names have letters

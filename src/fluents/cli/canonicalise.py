@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -11,7 +12,7 @@ import typer
 from rich.console import RenderableType
 
 from fluents.cli.models import ModelChoice, open_model
-from fluents.cli.options import with_options
+from fluents.cli.options import changed, with_options
 from fluents.cli.output import messages, step_progress
 from fluents.cli.resuming import Destination, TraceFile, each_trace
 from fluents.errors import InputError
@@ -20,9 +21,33 @@ from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
     from fluents.canonicalise.clusters import Method
+    from fluents.canonicalise.examples import ShownClusters
 
 Counter: TypeAlias = Callable[[int, int], None]
 Make: TypeAlias = "Callable[[Counter], Method]"
+
+
+@dataclass(frozen=True)
+class Prompting:
+    """How a language model is asked for clusters. Each field is an option."""
+
+    runs: Annotated[int, typer.Option(min=1, max=100, help="Prompted: answers on entities, put to the vote.")] = 5
+    attribute_runs: Annotated[int, typer.Option(min=1, max=100, help="Prompted: answers on attributes.")] = 3
+    examples: Annotated[
+        str | None,
+        typer.Option(help="Prompted: a file or dataset with clusters to draw examples from, instead of three of ours."),
+    ] = None
+    shots: Annotated[int | None, typer.Option(min=1, max=20, help="Of --examples: so many; 3 if left out.")] = None
+
+    def shown(self) -> ShownClusters | None:
+        from fluents.canonicalise.examples import ShownClusters
+        from fluents.cli.sources import Source
+
+        if self.examples is None:
+            if self.shots is not None:
+                raise InputError("--shots without --examples", fix="name the file or dataset they are drawn from")
+            return None
+        return ShownClusters(Source(self.examples).traces(), self.shots or 3, source=self.examples)
 
 
 @with_options
@@ -32,11 +57,13 @@ def canonicalise(
         Literal["offline", "prompted", "verified"],
         typer.Option(help="Built in; or a language model; or built in, and a model asked where it is unsure."),
     ] = "offline",
-    runs: Annotated[int, typer.Option(min=1, max=100, help="Prompted: answers on entities, put to the vote.")] = 5,
-    attribute_runs: Annotated[int, typer.Option(min=1, max=100, help="Prompted: answers on attributes.")] = 3,
-    pairs: Annotated[int, typer.Option(min=1, max=1000, help="Verified: at most so many pairs are asked about.")] = 20,
+    pairs: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, help="Verified: at most so many pairs are asked about; 20 if left out."),
+    ] = None,
     again: Annotated[bool, typer.Option("--again", help="Make clusters anew where there are some already.")] = False,
     *,
+    prompting: Prompting,
     to: Destination,
     choice: ModelChoice,
 ) -> None:
@@ -48,7 +75,11 @@ def canonicalise(
     """
     if method == "offline" and choice.model is not None:
         raise InputError("--model is for --method prompted or verified", fix="name the method, or leave --model out")
-    with _method(method, choice, (runs, attribute_runs), pairs) as make:
+    if method != "prompted" and (foreign := changed(prompting)):
+        raise InputError(f"{foreign[0]} is for --method prompted", fix="name the method, or leave it out")
+    if method != "verified" and pairs is not None:
+        raise InputError("--pairs is for --method verified", fix="name the method, or leave it out")
+    with _method(method, choice, prompting, pairs or 20) as make:
         each_trace(file, partial(_canonical, make=make, again=again), clusters_view, to)
 
 
@@ -63,7 +94,7 @@ def _canonical(trace: Trace, make: Make, again: bool) -> Trace:
 
 
 @contextmanager
-def _method(name: str, choice: ModelChoice, runs: tuple[int, int], pairs: int) -> Iterator[Make]:
+def _method(name: str, choice: ModelChoice, prompting: Prompting, pairs: int) -> Iterator[Make]:
     """What makes the method, told whom to tell how far it is."""
     if name == "offline":
         from fluents.canonicalise.offline import Offline
@@ -75,12 +106,23 @@ def _method(name: str, choice: ModelChoice, runs: tuple[int, int], pairs: int) -
     from fluents.canonicalise.verified import Verified, Verifying
 
     called = choice.model or "recorded model"
+    shown = prompting.shown()
     with open_model(choice) as model:
 
         def make(on_answer: Counter) -> Method:
             if name == "verified":
                 return Verified(Verifying(model, called, pairs, choice.workers, on_answer))
-            return Prompted(Asking(model, called, *runs, workers=choice.workers, on_answer=on_answer))
+            return Prompted(
+                Asking(
+                    model,
+                    called,
+                    prompting.runs,
+                    prompting.attribute_runs,
+                    workers=choice.workers,
+                    on_answer=on_answer,
+                    shown=shown,
+                )
+            )
 
         yield make
 

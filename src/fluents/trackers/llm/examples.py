@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from fluents.errors import InputError
 from fluents.prompts import llm as prompts
+from fluents.prompts.drawing import of_others
 from fluents.prompts.llm import Example
-from fluents.prompts.local import one_line
 from fluents.records import Procedure, StateChange, Trace
 
 
@@ -25,30 +24,14 @@ class Shots:
 
     def examples(self, procedure: Procedure, prompt: str, *, past: bool) -> list[Example]:
         """So many examples as were asked for, in the form of one prompt, from other procedures than this."""
-        others = [drawn for drawn in self._drawn if not _same(drawn[0].procedure, procedure)][: self._count]
-        if len(others) < self._count:
-            raise InputError(
-                f"{self._count} examples wanted, but only {len(others)} other procedures have changes to show",
-                where=self.source or None,
-                fix="ask for fewer --shots, or name a larger file or dataset with --examples",
-            )
+        drawn = ((one[0].procedure, one) for one in self._drawn)
+        others = of_others(drawn, procedure, self._count, self.source)
         return [_example(prompt, trace.procedure, changes, chosen, past) for trace, changes, chosen in others]
 
 
 def _whole_changes(trace: Trace) -> list[StateChange]:
     """The changes that can be shown: with both their states."""
     return [change for change in trace.changes if change.before.strip() and change.after.strip()]
-
-
-def _same(one: Procedure, other: Procedure) -> bool:
-    """One text has several ids in the datasets that were made from one another: goal or steps give it away."""
-    if one.id == other.id or _plain(one.steps) == _plain(other.steps):
-        return True
-    return bool(one.goal.strip()) and _plain([one.goal]) == _plain([other.goal])
-
-
-def _plain(texts: Iterable[str]) -> list[str]:
-    return [one_line(text).casefold() for text in texts]
 
 
 def _example(prompt: str, procedure: Procedure, changes: list[StateChange], chosen: StateChange, past: bool) -> Example:

@@ -1,0 +1,35 @@
+"""Which procedures may be shown as examples with a question: never the one that is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from fluents.errors import InputError
+from fluents.prompts.local import one_line
+from fluents.records import Procedure
+
+T = TypeVar("T")
+
+
+def of_others(drawn: Iterable[tuple[Procedure, T]], procedure: Procedure, count: int, source: str) -> list[T]:
+    """The first so many that are of another procedure; an InputError if there are fewer."""
+    others = [one for shown, one in drawn if not is_same(shown, procedure)][:count]
+    if len(others) < count:
+        raise InputError(
+            f"{count} examples wanted, but only {len(others)} other procedures have something to show",
+            where=source or None,
+            fix="ask for fewer --shots, or name a larger file or dataset with --examples",
+        )
+    return others
+
+
+def is_same(one: Procedure, other: Procedure) -> bool:
+    """One text has several ids in the datasets that were made from one another: goal or steps give it away."""
+    if one.id == other.id or _plain(one.steps) == _plain(other.steps):
+        return True
+    return bool(one.goal.strip()) and _plain([one.goal]) == _plain([other.goal])
+
+
+def _plain(texts: Iterable[str]) -> list[str]:
+    return [one_line(text).casefold() for text in texts]
