@@ -127,19 +127,24 @@ def test_a_recorded_run_is_played_back_without_a_model(track: Run, tea: Path, tm
 
 def test_an_endpoint_that_fails_keeps_the_procedures_that_are_done(track: Run, tmp_path: Path) -> None:
     jsonl.write([TEA, TEA.replace(id="second", steps=("Stop here.",))], tmp_path / "two.jsonl")
-    out = tmp_path / "out.jsonl"
+    out, records = tmp_path / "out.jsonl", [tmp_path / "record-1.jsonl", tmp_path / "record-2.jsonl"]
     with FaultyServer(answer) as server:
         refusal = {"error": {"message": "no such model"}}
         server.refuse = lambda body: (404, refusal) if "Stop here." in prompt_of(body) else None
-        done = track(tmp_path / "two.jsonl", *options(server, "-o", out))
+        done = track(tmp_path / "two.jsonl", *options(server, "-o", out, "--record", records[0]))
         assert done.status == 2
         assert "no such model" in done.err
         assert [record.id for record in jsonl.read(out)] == ["tea"]
         server.refuse = lambda _: None
         before = len(server.bodies)
-        assert track(tmp_path / "two.jsonl", *options(server, "-o", out, "--resume")).status == 0
+        again = options(server, "-o", out, "--resume", "--record", records[1])
+        assert track(tmp_path / "two.jsonl", *again).status == 0
         assert len(server.bodies) - before == 2, "the first procedure is not asked about again"
     assert [record.id for record in jsonl.read(out)] == ["tea", "second"]
+    whole = tmp_path / "record.jsonl"
+    whole.write_bytes(b"".join(record.read_bytes() for record in records))
+    played = track(tmp_path / "two.jsonl", "--tracker", "llm", "--model", "any", "--from-record", whole)
+    assert played.out == out.read_text(), "the records of both parts are that of the whole"
 
 
 def test_given_pairs_get_states_and_score(track: Run, tea: Path, tmp_path: Path) -> None:
