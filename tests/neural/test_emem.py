@@ -163,9 +163,13 @@ def _written(trained: Trained, rows: list[Row], memory: Any, place: int) -> list
 
 
 def _spread(trained: Trained) -> None:
-    """Untrained models say one thing whatever they are asked: larger weights make beams differ and cross."""
+    """Untrained models repeat one word whatever they are asked: larger weights, and words that are not those read,
+    make answers differ and beams cross."""
     import torch
 
+    head = trained.network.model.get_output_embeddings()
+    torch.manual_seed(1)
+    head.weight = torch.nn.Parameter(torch.randn_like(head.weight))
     with torch.no_grad():
         for parameter in trained.network.parameters():
             if parameter.ndim > 1:
@@ -207,6 +211,38 @@ def test_beam_search_with_its_cache_finds_what_scoring_whole_answers_finds(tmp_p
             answered = tuple(out.sequences[owner, 1:].tolist())
             loss, _ = network.read([Row(owner, row.asked, answered)], memory)
             assert float(out.sequences_scores[owner]) == pytest.approx(-float(loss), abs=1e-3)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_beams_need_no_copies_of_what_they_all_see(tmp_path: Path, arch: str) -> None:
+    """The answers are those of the library's own cache, which reorders cross-attention with the beams."""
+    import torch
+    from transformers import GenerationConfig
+    from transformers.modeling_outputs import BaseModelOutput
+
+    trained = begin(tmp_path, arch, "emem")
+    _spread(trained)
+    units = [taught(trace, trained.system, "openpi-c", trained.codec) for trace in gold()]
+    memory, _ = _remembered(trained, side_by_side([unit[:2] for unit in units]))
+    network, config = trained.network, trained.network.model.config
+    rows = [Row(owner, unit[2][0].asked) for owner, unit in enumerate(units)]
+    ours = network.generate(rows, memory, Decoding(beams=3), 24)
+    with torch.no_grad():
+        attended = network._with_memory(network._encoded(rows), rows, memory)
+        theirs = network.model.generate(
+            encoder_outputs=BaseModelOutput(last_hidden_state=attended.states),
+            attention_mask=attended.mask,
+            generation_config=GenerationConfig(
+                num_beams=3,
+                max_new_tokens=24,
+                suppress_tokens=[config.pad_token_id],
+                eos_token_id=config.eos_token_id,
+                pad_token_id=config.pad_token_id,
+                decoder_start_token_id=config.decoder_start_token_id,
+            ),
+        )
+    assert ours == theirs.tolist()
+    assert ours[0] != ours[1], "the rows have different answers, so a mix-up would show"
 
 
 def test_a_pass_without_memory_forgets_the_pass_before(tmp_path: Path) -> None:
