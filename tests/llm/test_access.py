@@ -71,9 +71,10 @@ def test_what_is_no_address_is_told(address: str) -> None:
         checked_url(address)
 
 
-def test_a_password_in_an_address_is_refused_and_not_shown() -> None:
+@pytest.mark.parametrize("address", ["me:hunter22@a.example/v1", "a.example/v1?key=hunter22", "a.example/#hunter22"])
+def test_a_secret_in_an_address_is_refused_and_not_shown(address: str) -> None:
     with pytest.raises(EndpointError) as caught:
-        checked_url("https://me:hunter22@models.example/v1")
+        checked_url(f"https://{address}")
     assert "hunter22" not in str(caught.value)
 
 

@@ -28,6 +28,8 @@ def checked_url(address: str) -> str:
         raise EndpointError("this is no address of an endpoint", where=address[:200], fix=fix)
     if parts.username or parts.password:
         raise EndpointError("a name or password in the address would be written down", fix=f"use a key file; {fix}")
+    if parts.query or parts.fragment:  # often a key, and requests go to other places below the address
+        raise EndpointError("an address of an endpoint has neither ? nor #", fix=f"a key is for a key file; {fix}")
     return address.strip().rstrip("/")
 
 
