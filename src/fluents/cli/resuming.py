@@ -46,7 +46,7 @@ def each_trace(
         emit(map(work, traces), view, to.output, to.as_json)
         return
     part = target.with_name(f"{target.name}.part")
-    emit(_done(traces, work, part, resume=to.resume), view, str(target), to.as_json)
+    emit(_done(traces, work, part, resume=to.resume), view, to.output, to.as_json)
     part.unlink(missing_ok=True)
 
 
