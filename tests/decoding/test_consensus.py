@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from fluents.decoding.consensus import Consensus, Pool, consensus
 from fluents.metrics.wordings import plain_name
@@ -34,7 +37,18 @@ settings_of_any_kind = st.builds(
     distinct=st.booleans(),
     candidates=st.integers(1, 30),
     no_change=st.sampled_from([1.0, 1.3]),
+    recall=st.sampled_from([0.5, 1.0, 2.0]),
 )
+
+
+class FirstLetter:
+    """Texts mean the same if their entities begin alike."""
+
+    name, threshold = "first letter", 0.5
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        letters = [text.split(" of ")[1][0] for text in texts]
+        return np.array([[float(one == other) for other in sorted(set(letters))] for one in letters], dtype=np.float32)
 
 
 def key(one: StateChange) -> tuple[str, ...]:
@@ -130,3 +144,31 @@ def test_more_is_chosen_only_as_long_as_the_expected_score_grows(samples: list[l
 
 def _support(pool: Pool) -> dict[tuple[str, ...], float]:
     return {key(one): float(share) for one, share in zip(pool.changes, pool.support, strict=True)}
+
+
+def test_other_wordings_of_one_meaning_cost_nothing_in_a_grouped_consensus() -> None:
+    """Samples {pot}, {pan}: alone, {pot} has an expected exact F1 of 1/2, and {pot, pan} as well (1/2 by 1: 2/3 each)
+    = .667 ungrouped; grouped, pot and pan are one answer, which meets both in full: 1."""
+    samples = [[change("pot")], [change("pan")]]
+    apart = Pool(samples, EXACT)
+    together = Pool(samples, Consensus(exact=1, bleu=0, rouge=0, grouped=True), FirstLetter())
+    assert apart._expected([0], [1])[0] == pytest.approx(2 / 3)
+    assert together._expected([0], [1])[0] == pytest.approx(1)
+
+
+def test_a_wording_joins_a_group_only_if_it_means_the_same_as_all_of_it() -> None:
+    pool = Pool([[change("pot"), change("lid"), change("pan")]], Consensus(grouped=True), FirstLetter())
+    assert pool._grouped([0, 1, 2]) == [[0, 2], [1]]
+
+
+def test_recall_can_weigh_more() -> None:
+    """{POT} misses LID of one sample in three; with recall doubled, adding it pays."""
+    samples = [[POT], [POT], [POT, LID]]
+    plain = Consensus(exact=1, bleu=0, rouge=0)
+    assert len(consensus(samples, plain)) == 1
+    assert len(consensus(samples, Consensus(exact=1, bleu=0, rouge=0, recall=3))) == 2
+
+
+def test_a_grouped_consensus_says_that_it_needs_an_embedder() -> None:
+    with pytest.raises(ValueError, match="embedder"):
+        consensus([[POT]], Consensus(grouped=True))

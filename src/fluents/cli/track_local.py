@@ -25,9 +25,9 @@ class LocalChoice:
     """Each field is an option."""
 
     fast: Annotated[bool, _option("--fast", help="One pass: a second or two a step instead of several.")] = False
-    setting: Annotated[str, _option(help="default, fast, openpi or openpi-c (the last two are for metrics).")] = (
-        "default"
-    )
+    setting: Annotated[
+        str, _option(help="default or fast; for metrics: openpi, openpi-c, openpi-clusters, openpi-c-clusters.")
+    ] = "default"
     replay: Annotated[
         list[str] | None,
         _option(help="Answers drawn by `fluents train sample`, one file for each adapter of the setting."),

@@ -3,6 +3,9 @@
 Sampled answers vary far more than they err: what many of them say, in whatever words, is likely so. This is minimum
 Bayes risk over sets. Candidates are the changes of all samples; one after the other is added, each time the one that
 raises the expected F1 most, until none does.
+
+With an embedder, changes that mean the same count as one in that score, as OpenPI-C's metric counts them: then other
+wordings of what is already said cost nothing, and are added.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fluents.metrics.embedders import Embedder
 from fluents.metrics.matchers import Answer, named
 from fluents.metrics.wordings import plain_name
 from fluents.records import StateChange
@@ -37,6 +41,10 @@ class Consensus:
     """Only the most supported candidates are considered."""
     no_change: float = 1.0
     """More than 1 makes "nothing changes" dearer: it must beat the best set by this factor."""
+    recall: float = 1.0
+    """How many times as much recall counts as precision in the expected score: the beta of an F measure."""
+    grouped: bool = False
+    """For the cluster metric: changes that mean the same count as one, so that each is said in many wordings."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -44,13 +52,15 @@ class Consensus:
         return {name: weight for name, weight in given.items() if weight}
 
 
-def consensus(samples: Sequence[Sequence[StateChange]], settings: Consensus) -> list[StateChange]:
+def consensus(
+    samples: Sequence[Sequence[StateChange]], settings: Consensus, embedder: Embedder | None = None
+) -> list[StateChange]:
     """The changes of one step that the samples agree on, best first, each with its support.
 
     Support is the share of samples that hold the change, other wordings counted by their likeness. A single sample
-    supports nothing but itself: its changes have none.
+    supports nothing but itself: its changes have none. The embedder is for `grouped` settings.
     """
-    pool = Pool(samples, settings)
+    pool = Pool(samples, settings, embedder)
     chosen = pool.choose()
     if len(samples) == 1:
         return [pool.changes[index] for index in chosen]
@@ -60,8 +70,13 @@ def consensus(samples: Sequence[Sequence[StateChange]], settings: Consensus) -> 
 class Pool:
     """All samples' distinct changes, how alike they are, and which sample holds which."""
 
-    def __init__(self, samples: Sequence[Sequence[StateChange]], settings: Consensus) -> None:
+    def __init__(
+        self, samples: Sequence[Sequence[StateChange]], settings: Consensus, embedder: Embedder | None = None
+    ) -> None:
         self.settings = settings
+        if settings.grouped and embedder is None:
+            raise ValueError("a grouped consensus needs an embedder, to know what means the same")
+        self.embedder = embedder if settings.grouped else None
         first: dict[tuple[str, ...], int] = {}
         self.changes: list[StateChange] = []
         rows: list[list[int]] = []
@@ -83,6 +98,9 @@ class Pool:
         self.alike = self._similarities()
         self.met = {name: self._met(matrix) for name, matrix in self.alike.items()}
         self.support = self.met["bleu"].mean(axis=1) * (1 - self.empty_share) if self.rows else np.zeros(0)
+        order = np.argsort(-self.support, kind="stable")
+        self.considered = [int(index) for index in order[: settings.candidates]]
+        self.same = self._means_the_same()
 
     def _similarities(self) -> dict[str, Floats]:
         """Matcher → how well each change (row) would meet each other (column)."""
@@ -103,11 +121,10 @@ class Pool:
 
     def choose(self) -> list[int]:
         """Indices of the chosen changes, in the order in which they were added."""
-        considered = np.argsort(-self.support, kind="stable")[: self.settings.candidates]
         chosen: list[int] = []
         reached = 0.0
         while len(chosen) < self.settings.most:
-            left = [int(index) for index in considered if index not in chosen and self._is_new(int(index), chosen)]
+            left = [index for index in self.considered if index not in chosen and self._is_new(index, chosen)]
             if not left:
                 break
             expected = self._expected(chosen, left)
@@ -119,6 +136,29 @@ class Pool:
         # With no change predicted, every empty sample would be met in full and every other not at all.
         nothing = self.empty_share * sum(self.settings.weights.values())
         return [] if nothing > reached * self.settings.no_change else chosen
+
+    def _means_the_same(self) -> NDArray[np.bool_]:
+        """Which of the considered changes mean the same; without an embedder none does."""
+        same = np.zeros((len(self.changes), len(self.changes)), dtype=bool)
+        if self.embedder is not None and self.considered:
+            vectors = self.embedder([self.changes[index].templated for index in self.considered])
+            same[np.ix_(self.considered, self.considered)] = vectors @ vectors.T > self.embedder.threshold
+        return same
+
+    def _group(self, index: int, groups: list[list[int]]) -> int:
+        """The first group all of whose members mean the same as a change: OpenPI-C's metric groups so. As many as there
+        are groups if there is none."""
+        found = (number for number, group in enumerate(groups) if self.same[index, group].all())
+        return next(found, len(groups))
+
+    def _grouped(self, chosen: list[int]) -> list[list[int]]:
+        groups: list[list[int]] = []
+        for index in chosen:
+            number = self._group(index, groups)
+            if number == len(groups):
+                groups.append([])
+            groups[number].append(index)
+        return groups
 
     def _is_new(self, index: int, chosen: list[int]) -> bool:
         """Whether neither the entity's attribute nor its pair of states is chosen already, where that matters."""
@@ -134,19 +174,33 @@ class Pool:
 
     def _expected(self, chosen: list[int], left: list[int]) -> Floats:
         """The expected score of the chosen set with each of the candidates left added to it."""
+        groups = self._grouped(chosen)
+        joined = [self._group(index, groups) for index in left]
         total = np.zeros(len(left))
         for name, weight in self.settings.weights.items():
-            total += weight * self._f1(name, chosen, left).mean(axis=1)
+            precision = self._precision(self.met[name], groups, joined, left)
+            recall = self._recall(self.alike[name], chosen, left)
+            total += weight * self._f_measure(precision, recall).mean(axis=1)
         return total * (1 - self.empty_share)
 
-    def _f1(self, name: str, chosen: list[int], left: list[int]) -> Floats:
-        """F1 of the set with each candidate added (rows) against each sample (columns), as the original metric has it:
-        an answer counts as much as the best of the other side meets it."""
-        alike, met = self.alike[name], self.met[name]
-        precision = (met[chosen].sum(axis=0) + met[left]) / (len(chosen) + 1)
+    def _precision(self, met: Floats, groups: list[list[int]], joined: list[int], left: list[int]) -> Floats:
+        """How well each sample (columns) meets the chosen groups, of each its best wording, once a candidate (rows) has
+        joined its group."""
+        # One row more than there are groups: where a candidate begins one, nothing has been met before.
+        best = np.stack([*(met[group].max(axis=0) for group in groups), np.zeros(met.shape[1])])
+        begins = np.array([number == len(groups) for number in joined])[:, None]
+        precision: Floats = (best.sum(axis=0) + np.maximum(met[left] - best[joined], 0)) / (len(groups) + begins)
+        return precision
+
+    def _recall(self, alike: Floats, chosen: list[int], left: list[int]) -> Floats:
+        """How well the chosen set and a candidate (rows) meet each sample (columns)."""
         so_far = alike[chosen].max(axis=0) if chosen else np.zeros(alike.shape[1])
-        recall = np.maximum(alike[left], so_far) @ self.holds.T / self.sizes
-        f1: Floats = np.divide(
-            2 * precision * recall, precision + recall, out=np.zeros_like(recall), where=precision + recall > 0
-        )
-        return f1
+        recall: Floats = np.maximum(alike[left], so_far) @ self.holds.T / self.sizes
+        return recall
+
+    def _f_measure(self, precision: Floats, recall: Floats) -> Floats:
+        square = self.settings.recall**2
+        below = square * precision + recall
+        product = (1 + square) * precision * recall
+        measure: Floats = np.divide(product, below, out=np.zeros_like(recall), where=below > 0)
+        return measure
