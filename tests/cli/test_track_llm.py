@@ -229,7 +229,8 @@ def test_end_to_end_with_the_embedded_model(run: Run, tmp_path: Path) -> None:
     )
     jsonl.write([gold], tmp_path / "gold.jsonl")
     with serve() as server:
-        given = ["--tracker", "llm", "--base-url", server.base_url, "--model", server.model, "--no-cache"]
+        given = ["--tracker", "llm", "--base-url", server.base_url, "--model", server.model]
+        given += ["--cache", str(tmp_path / "answers.sqlite")]  # states goes on from the answers of schemata
         for form, tokens in (("schemata", 96), ("states", 96), ("complete", 32), ("whole", 96)):
             out = tmp_path / f"{form}.jsonl"
             done = run("track", tmp_path / "gold.jsonl", *given, "--form", form, "--max-tokens", str(tokens), "-o", out)
@@ -237,7 +238,8 @@ def test_end_to_end_with_the_embedded_model(run: Run, tmp_path: Path) -> None:
             (trace,) = (record for record in jsonl.read(out) if isinstance(record, Trace))
             assert set(trace.covered_steps) | {reject.step for reject in trace.rejects} >= {1, 2}
             assert trace.provenance.model == server.model
-    for metric, form in (("schemata", "schemata"), ("schemata", "states"), ("complete", "complete")):
+    scored = [("schemata", form) for form in ("schemata", "states", "complete", "whole")]
+    for metric, form in (*scored, ("complete", "complete")):
         done = run("eval", metric, "--gold", tmp_path / "gold.jsonl", "--pred", tmp_path / f"{form}.jsonl", "--json")
         assert done.status == 0, done.err
         assert all(0 <= row["f1"] <= 100 for row in json.loads(done.out)["scores"].values())

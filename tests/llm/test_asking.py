@@ -20,6 +20,7 @@ from fluents.llm.asking import Unreadable, UnreadableAnswer, answered, ask_all, 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+    max_leaves=12,
 )
 
 
@@ -214,7 +215,9 @@ def test_what_is_no_json_says_why_and_a_part_does_not_pass_for_the_whole(text: s
 
 
 @example({"a": ["</think>", []]})
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), JSON) | st.lists(JSON))
+@given(
+    st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), JSON, max_size=4) | st.lists(JSON, max_size=4)
+)
 def test_json_in_a_fence_comes_back_as_it_was(value: Any) -> None:
     assert json_in(f"Sure!\n```json\n{json.dumps(value)}\n```\n") == value
     assert json_in(json.dumps(value, ensure_ascii=False, indent=1)) == value
