@@ -61,6 +61,18 @@ def test_nothing_changes_in_words() -> None:
     assert read_answer(answer([]), 1) == ([], [])
 
 
+def test_sentences_of_several_things_are_kept_and_values_stay_whole() -> None:
+    """The papers' readers dropped what says "were", and cut values at their commas."""
+    several = "shape of potatoes were whole, raw before and cut in cubes, small afterwards"
+    one = "weight of pot was 1 kg before and 2 kg afterwards"
+    changes, rejects = read_answer(f"{several}, {one}", 1)
+    assert rejects == []
+    assert [(c.entity, c.before, c.after) for c in changes] == [
+        ("potatoes", "whole, raw", "cut in cubes, small"),
+        ("pot", "1 kg", "2 kg"),
+    ]
+
+
 def test_slots_and_entities_do_not_know_case() -> None:
     assert key(change(" Leek", "Shape ", "a", "b")) == key(change("leek", "shape", "c", "d"))
     assert entities([CHOPPED, BOILED]) == ["leek"]

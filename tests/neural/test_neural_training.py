@@ -28,6 +28,7 @@ pytestmark = [
 
 SYSTEMS = [
     ("gpt2", "baseline"),
+    ("gpt2", "concat-states"),
     ("gpt2", "econd"),
     ("bart", "baseline"),
     ("bart", "concat-states"),
@@ -59,7 +60,8 @@ def test_a_system_learns_eight_steps_by_heart(tmp_path: Path, arch: str, system:
 
     trained = begin(tmp_path, arch, system)
     assert sum(parameter.numel() for parameter in trained.network.parameters()) <= 1_000_000
-    out = train(trained, gold(), [], tmp_path / "run", _settings(epochs=100, learning_rate=8e-3, warmup=0.2))
+    settings = _settings(epochs=100, save_every=100, learning_rate=8e-3, warmup=0.2)
+    out = train(trained, gold(), [], tmp_path / "run", settings)
     losses = [epoch["train_loss"] for epoch in _log(out)]
     assert losses[-1] < 0.1 * losses[0]
 

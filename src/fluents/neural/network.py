@@ -48,7 +48,7 @@ def enough_memory(fix: str) -> Iterator[None]:
 class _SameForAllBeams(DynamicCache):  # type: ignore[misc]
     """Cross-attention's keys and values: the beams of a row all see the same, so that reordering beams moves nothing.
 
-    The library copies them at every token: a quarter of the time of beam search, and memory makes them longer.
+    The library would copy them at every token, and memory makes them longer.
     """
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
