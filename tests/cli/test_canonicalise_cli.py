@@ -56,6 +56,15 @@ def test_stages_pipe(plain: Path) -> None:
     assert read(expanded.stdout).clusters == read(named.stdout).clusters  # too small a vocabulary to learn from
 
 
+def test_two_processes_say_the_same(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets have another order in every process, unless their seed is fixed: none may show."""
+    said = []
+    for seed in ("1", "2"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        said.append(run("canonicalise", plain).stdout)
+    assert said[0] == said[1] != b""
+
+
 def test_clusters_that_are_there_stay_unless_asked_for_again(plain: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
     assert run("canonicalise", plain, "-o", first).returncode == 0
