@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from bike import BIKE, Script
+from bike import BIKE, Script, change
 
 from fluents.canonicalise.clusters import canonicalise
 from fluents.canonicalise.offline import Offline
 from fluents.canonicalise.verified import Verified, Verifying, read
 from fluents.llm import Question
 from fluents.llm.asking import UnreadableAnswer
-from fluents.records import Trace
+from fluents.records import Procedure, Trace
 
 
 def verified(script: Script, pairs: int = 20) -> Trace:
@@ -34,6 +34,26 @@ def test_the_model_can_part_what_the_evidence_joins_and_join_what_it_parts() -> 
         {"towel"},
     ]
     assert done.provenance.decoding["clusters"] == "offline-1, verified-1 by parrot, 20 pairs"
+
+
+def test_names_that_mean_one_thing_only_here_are_joined_by_a_model_alone() -> None:
+    """Of a paper bird: the evidence does not suffice, as the documentation says, and the model is asked."""
+    bird = BIKE.replace(
+        procedure=Procedure(id="bird", goal="Make a paper bird", steps=("Roll paper into a torso.", "Glue the wings.")),
+        changes=(
+            change(1, "torso", "shape", "flat", "rolled"),
+            change(1, "paper chunk", "shape", "flat", "rolled"),
+            change(2, "torso", "location", "on the table", "between the wings"),
+            change(2, "paper chunk", "location", "on the table", "between the wings"),
+            change(2, "wings", "location", "on the table", "on the torso"),
+        ),
+    )
+    script = Script(
+        lambda asked: '{"same": true}' if asked_pair(asked) == {"torso", "paper chunk"} else '{"same": false}'
+    )
+    assert len(canonicalise(bird, Offline()).clusters) == 3
+    done = canonicalise(bird, Verified(Verifying(script, "parrot", workers=1)))
+    assert [set(cluster.mentions) for cluster in done.clusters] == [{"torso", "paper chunk"}, {"wings"}]
 
 
 def test_only_so_many_pairs_are_asked_about_and_attributes_never() -> None:
