@@ -37,8 +37,11 @@ Answering: TypeAlias = Callable[[str, Sampling], list[str]]
 TRACK_ONE_STEP = """
 import sys
 from pathlib import Path
-import fluents
-fluents.track(sys.argv[2], setting=sys.argv[1])
+from fluents.segment import segment
+from fluents.trackers.local import SETTINGS, LocalTracker
+tracker = LocalTracker(SETTINGS[sys.argv[1]])
+tracker.on_draft = lambda line: print("draft", flush=True)
+tracker.track(segment(sys.argv[2]))
 status = Path("/proc/self/status")
 lines = status.read_text().splitlines() if status.exists() else []
 print(next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), "unknown"))
@@ -67,14 +70,22 @@ def main() -> None:
 
 
 def _processes() -> None:
-    """Peak memory, and the time from the start of a process to its first answer, once everything is in the cache."""
+    """Peak memory, and the time from the start of a process to the first line an answer drafts, and to the first step's
+    end, once everything is in the cache."""
     step = "Heat the oil in a large pot."
-    print(f"{'setting':10}{'start to first answer':>22}{'peak memory':>14}")
+    print(f"{'setting':10}{'first line':>12}{'first step':>12}{'peak memory':>14}")
     for name in STEPS:
         started = time.perf_counter()
         command = [sys.executable, "-c", TRACK_ONE_STEP, name, step]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        print(f"{name:10}{time.perf_counter() - started:20.1f} s{done.stdout.strip():>11} MB")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            lines = []
+            first = 0.0
+            for line in process.stdout or ():
+                first = first or time.perf_counter() - started
+                lines.append(line.strip())
+        if process.returncode:
+            raise SystemExit(f"tracking with the setting {name} failed")
+        print(f"{name:10}{first:10.1f} s{time.perf_counter() - started:10.1f} s{lines[-1]:>11} MB")
 
 
 def _engine(model: Path, name: str) -> Answering:

@@ -74,6 +74,14 @@ def test_every_line_is_well_formed_however_wild_the_sampling(engine: Engine) -> 
 
 
 @pytest.mark.slow
+def test_every_whole_line_is_told_as_it_is_written(engine: Engine) -> None:
+    told: list[str] = []
+    answers = engine.sample(SECOND, Sampling(samples=2, max_tokens=60), seed=1, grammar=grammar(4), on_line=told.append)
+    assert sorted(told) == sorted(line for answer in answers for line in answer.split("\n")[:-1])
+    assert told
+
+
+@pytest.mark.slow
 def test_a_prompt_that_is_too_long_is_told(engine: Engine) -> None:
     with pytest.raises(ModelError, match="context"):
         engine.sample("water " * 5000, SHORT, seed=1)

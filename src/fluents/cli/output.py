@@ -13,6 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progres
 
 from fluents import jsonl
 from fluents.jsonl import AnyRecord
+from fluents.report.terminal import plain
 
 Item = TypeVar("Item", bound=AnyRecord)
 
@@ -48,17 +49,26 @@ def emit(
             show("")
 
 
+class StepProgress:
+    """A progress bar, told of steps done and in all; it can say beside them what is going on."""
+
+    def __init__(self, progress: Progress, what: str, steps: int) -> None:
+        self._progress, self._what = progress, what[:60]
+        self._task = progress.add_task(self._what, total=steps)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+    def say(self, text: str) -> None:
+        self._progress.update(self._task, description=f"{self._what}  {plain(text[:60]).plain}")
+
+
 @contextmanager
-def step_progress(what: str, steps: int) -> Iterator[Callable[[int, int], None]]:
+def step_progress(what: str, steps: int) -> Iterator[StepProgress]:
     """A progress bar with the time left, as a callback that takes steps done and in all."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
-        task = progress.add_task(what[:60], total=steps)
-
-        def update(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield update
+        yield StepProgress(progress, what, steps)
 
 
 @contextmanager

@@ -21,9 +21,9 @@ from fluents.cli.output import emit, messages
 from fluents.cli.resuming import whole_traces
 from fluents.cli.segment import procedures, unique_ids
 from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
-from fluents.cli.track_local import LocalChoice, local_tracker
+from fluents.cli.track_local import LocalChoice, drafting, local_tracker
 from fluents.cli.track_neural import NeuralChoice, open_neural
-from fluents.cli.track_run import Drawing, Run, one_by_one
+from fluents.cli.track_run import Drawing, Run
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
 
@@ -111,7 +111,7 @@ class Choices:
             return open_llm(self.llm, self.model, self.drawing)
         if tracker == "neural":
             return nullcontext(open_neural(self.neural, self.drawing))
-        return nullcontext(partial(one_by_one, local_tracker(self.local, self.drawing)))
+        return nullcontext(partial(drafting, local_tracker(self.local, self.drawing)))
 
     def _refuse(self, tracker: str, other: str, *choices: object) -> None:
         foreign = [option for choice in choices for option in changed(choice) if option != "--base-url"]

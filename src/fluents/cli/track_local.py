@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fluents.cli.output import download_progress
+from fluents.cli.output import download_progress, step_progress
 from fluents.cli.track_run import Drawing
 from fluents.cli.train import read_answers
 from fluents.errors import InputError, UnknownNameError
-from fluents.trackers import Tracker
+from fluents.records import Procedure, Trace
+
+if TYPE_CHECKING:
+    from fluents.trackers.local import LocalTracker
 
 PANEL = "Embedded model (--tracker local)"
 
@@ -34,7 +38,7 @@ class LocalChoice:
     ] = None
 
 
-def local_tracker(choice: LocalChoice, drawing: Drawing) -> Tracker:
+def local_tracker(choice: LocalChoice, drawing: Drawing) -> LocalTracker:
     """The embedded tracker in a named setting, with what the command line changes of it."""
     from fluents.trackers.engine import Replay
     from fluents.trackers.local import SETTINGS, LocalTracker
@@ -59,3 +63,12 @@ def local_tracker(choice: LocalChoice, drawing: Drawing) -> Tracker:
         with download_progress("fetching the model's weights (98 MB, once)") as progress:
             ensure(DEFAULT, progress)
     return LocalTracker(chosen)
+
+
+def drafting(tracker: LocalTracker, wanted: Iterable[Procedure]) -> Iterator[Trace]:
+    """Procedures one by one; beside the progress stands what the model has just drafted, long before it has agreed."""
+    for procedure in wanted:
+        with step_progress(procedure.goal or procedure.id, len(procedure.steps)) as on_step:
+            tracker.on_draft = on_step.say
+            trace = tracker.track(procedure, on_step)
+        yield trace

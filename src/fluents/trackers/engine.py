@@ -6,6 +6,7 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -61,17 +62,35 @@ class Engine:
         # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
         self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
 
-    def sample(self, prompt: str, sampling: Sampling, seed: int, grammar: str | None = None) -> list[str]:
-        """So many answers as `sampling` asks for, in rounds of as many as there are slots. Ctrl-C ends it at once."""
+    def sample(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        grammar: str | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[str]:
+        """So many answers as `sampling` asks for, in rounds of as many as there are slots. Ctrl-C ends it at once.
+
+        `on_line` is told every line of any answer as it is written, from another thread.
+        """
         if self._server is None:
             raise ModelError("the model has been closed")
         texts: list[str] = []
         while len(texts) < sampling.samples:
             count = min(self.slots, sampling.samples - len(texts))
-            texts += self._round(prompt, sampling, seed + len(texts), count, grammar)
+            texts += self._round(prompt, sampling, seed + len(texts), count, grammar, on_line)
         return texts
 
-    def _round(self, prompt: str, sampling: Sampling, seed: int, count: int, grammar: str | None) -> list[str]:
+    def _round(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        count: int,
+        grammar: str | None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[str]:
         request = {
             "prompt": prompt,
             "n": count,
@@ -96,6 +115,8 @@ class Engine:
                     failed.append(str(item["error"].get("message", "unknown error")))
                 for choice in item.get("choices", ()):
                     parts[choice["index"]] += choice["text"]
+                    if on_line and choice["text"].endswith("\n"):
+                        on_line(parts[choice["index"]].splitlines()[-1])
                     if choice.get("finish_reason"):
                         ended.add(choice["index"])
             return stop.is_set()

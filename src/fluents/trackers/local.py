@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -80,7 +81,13 @@ CLUSTER_EMBEDDER = "all-MiniLM-L6-v2"
 
 
 class LocalTracker:
-    """Tracks with the embedded model. The model is loaded when the first procedure is tracked."""
+    """Tracks with the embedded model. The model is loaded when the first procedure is tracked.
+
+    `on_draft` is told every line that an answer of the model has just written, before the answers have agreed: so that
+    somebody who waits sees something within seconds.
+    """
+
+    on_draft: Callable[[str], None] | None = None
 
     def __init__(self, settings: Local = DEFAULT_SETTING, samplers: list[Sampler] | None = None) -> None:
         self.settings = settings
@@ -91,7 +98,7 @@ class LocalTracker:
         """The changes of every step, each knowing its support and whether the text mentions its entity."""
         if self._samplers is None:
             loaded = {
-                adapter: _load(adapter, self.settings.sampling.samples)
+                adapter: _load(adapter, self.settings.sampling.samples, self._drafted)
                 for adapter in dict.fromkeys(voter.adapter for voter in self.settings.voters)
             }
             self._samplers = [loaded[voter.adapter] for voter in self.settings.voters]
@@ -120,6 +127,10 @@ class LocalTracker:
             ),
         )
 
+    def _drafted(self, line: str) -> None:
+        if self.on_draft:
+            self.on_draft(line)
+
     def _step(self, procedure: Procedure, step: int) -> tuple[list[StateChange], list[Reject]]:
         samples: list[list[StateChange]] = []
         rejects: list[Reject] = []
@@ -145,14 +156,14 @@ class LocalTracker:
 class _Adapted:
     """The engine with one adapter, its answers held to the grammar."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._answer = partial(engine.sample, grammar=grammar(MOST_LINES))
+    def __init__(self, engine: Engine, on_line: Callable[[str], None]) -> None:
+        self._answer = partial(engine.sample, grammar=grammar(MOST_LINES), on_line=on_line)
 
     def sample(self, prompt: str, sampling: Sampling, seed: int) -> list[str]:
         return self._answer(prompt, sampling, seed)
 
 
-def _load(adapter: str, samples: int) -> Sampler:
+def _load(adapter: str, samples: int, on_line: Callable[[str], None]) -> Sampler:
     slots = min(samples, 16)
     model = merged(ensure(), adapter_path(adapter))
-    return _Adapted(Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT))
+    return _Adapted(Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT), on_line)
