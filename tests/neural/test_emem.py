@@ -185,62 +185,44 @@ def test_beam_search_with_its_cache_finds_what_scoring_whole_answers_finds(tmp_p
     _spread(trained)
     units = [taught(trace, trained.system, "openpi-c", trained.codec) for trace in gold()]
     memory, _ = _remembered(trained, side_by_side([unit[:2] for unit in units]))
-    network, config = trained.network, trained.network.model.config
     rows = [Row(owner, unit[2][0].asked) for owner, unit in enumerate(units)]
+    options = {"min_new_tokens": 8, "length_penalty": 0.0, "return_dict_in_generate": True, "output_scores": True}
+    out = _by_the_library(trained, rows, memory, max_new_tokens=8, **options)
+    with torch.no_grad():
+        for owner, row in enumerate(rows):
+            answered = tuple(out.sequences[owner, 1:].tolist())
+            loss, _ = trained.network.read([Row(owner, row.asked, answered)], memory)
+            assert float(out.sequences_scores[owner]) == pytest.approx(-float(loss), abs=1e-3)
+
+
+def _by_the_library(trained: Trained, rows: list[Row], memory: Any, **options: Any) -> Any:
+    """Three beams by the library alone, with the cache it makes itself."""
+    import torch
     from transformers import GenerationConfig
     from transformers.modeling_outputs import BaseModelOutput
 
+    network, config = trained.network, trained.network.model.config
+    tokens = {name: getattr(config, name) for name in ("eos_token_id", "pad_token_id", "decoder_start_token_id")}
     with torch.no_grad():
         attended = network._with_memory(network._encoded(rows), rows, memory)
-        out = network.model.generate(
+        return network.model.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=attended.states),
             attention_mask=attended.mask,
-            generation_config=GenerationConfig(
-                num_beams=3,
-                max_new_tokens=8,
-                min_new_tokens=8,
-                length_penalty=0.0,
-                eos_token_id=config.eos_token_id,
-                pad_token_id=config.pad_token_id,
-                decoder_start_token_id=config.decoder_start_token_id,
-                return_dict_in_generate=True,
-                output_scores=True,
-            ),
+            generation_config=GenerationConfig(num_beams=3, **tokens, **options),
         )
-        for owner, row in enumerate(rows):
-            answered = tuple(out.sequences[owner, 1:].tolist())
-            loss, _ = network.read([Row(owner, row.asked, answered)], memory)
-            assert float(out.sequences_scores[owner]) == pytest.approx(-float(loss), abs=1e-3)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_beams_need_no_copies_of_what_they_all_see(tmp_path: Path, arch: str) -> None:
     """The answers are those of the library's own cache, which reorders cross-attention with the beams."""
-    import torch
-    from transformers import GenerationConfig
-    from transformers.modeling_outputs import BaseModelOutput
-
     trained = begin(tmp_path, arch, "emem")
     _spread(trained)
     units = [taught(trace, trained.system, "openpi-c", trained.codec) for trace in gold()]
     memory, _ = _remembered(trained, side_by_side([unit[:2] for unit in units]))
-    network, config = trained.network, trained.network.model.config
     rows = [Row(owner, unit[2][0].asked) for owner, unit in enumerate(units)]
-    ours = network.generate(rows, memory, Decoding(beams=3), 24)
-    with torch.no_grad():
-        attended = network._with_memory(network._encoded(rows), rows, memory)
-        theirs = network.model.generate(
-            encoder_outputs=BaseModelOutput(last_hidden_state=attended.states),
-            attention_mask=attended.mask,
-            generation_config=GenerationConfig(
-                num_beams=3,
-                max_new_tokens=24,
-                suppress_tokens=[config.pad_token_id],
-                eos_token_id=config.eos_token_id,
-                pad_token_id=config.pad_token_id,
-                decoder_start_token_id=config.decoder_start_token_id,
-            ),
-        )
+    ours = trained.network.generate(rows, memory, Decoding(beams=3), 24)
+    pad = trained.network.model.config.pad_token_id
+    theirs = _by_the_library(trained, rows, memory, max_new_tokens=24, suppress_tokens=[pad])
     assert ours == theirs.tolist()
     assert ours[0] != ours[1], "the rows have different answers, so a mix-up would show"
 
