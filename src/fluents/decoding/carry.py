@@ -18,17 +18,17 @@ class World:
     def enter(self, changes: Iterable[StateChange]) -> list[StateChange]:
         """The changes of the next step, entities called as before, and states beginning where they were left.
 
-        A "before" in other words becomes the last known "after"; one that says something else is kept: the text may
-        have left a change out. A change into the state that is known already is none ("hot" again), and is dropped; so
-        is a second one that says what an earlier of the step says.
+        Whatever a change says was before, it becomes the last known "after": the model sees one step at a time and does
+        not know what it said of the earlier ones. A change into the state that is known already is none ("hot" again),
+        and is dropped; so is a second one that says what an earlier of the step says.
         """
         entered: dict[tuple[str, str, str], StateChange] = {}
         for change in changes:
             change = change.replace(entity=self._names.setdefault(plain_name(change.entity), change.entity))
             known = self._states.get(_topic(change))
-            if known is not None and same_state(known, change.after):
-                continue
-            if known is not None and same_state(known, change.before):
+            if known is not None:
+                if same_state(known, change.after):
+                    continue
                 change = change.replace(before=known)
             if plain_name(change.before) != plain_name(change.after):
                 entered.setdefault((*_topic(change), plain_name(change.after)), change)

@@ -1,7 +1,9 @@
 """The metric of OpenPI-C (2023): answers that say the same are one, and clusters are assigned one to one.
 
-So a system gains nothing by saying a thing in many ways. Gold clusters are taken from the data where it has them and
-made otherwise; the predictions' are always made, with the embedder and threshold the signature names.
+So a system gains no count by saying a thing in many ways. It still gains: of two clusters the best pair of wordings
+counts, so more wordings of one meaning never cost anything (docs/experiments.md shows how much). Gold clusters are
+taken from the data where it has them and made otherwise; the predictions' are always made, with the embedder and
+threshold the signature names.
 """
 
 from __future__ import annotations

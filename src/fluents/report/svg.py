@@ -90,9 +90,7 @@ def precision_recall(name: str, title: str, points: Sequence[Point]) -> Markup:
 def _label(x: float, y: float, point: Point) -> Markup:
     """Beside the point, on the side that has room; others' names stand lower, for they may lie on a point of ours."""
     left = x > _LEFT + _SIDE / 2
-    return text(
-        x - 8 if left else x + 8, y + (17 if point.series is None else 4), short(point.label, 34), "end" * left
-    )
+    return text(x - 8 if left else x + 8, y + (17 if point.series is None else 4), short(point.label, 34), "end" * left)
 
 
 def _place(recall: float, precision: float) -> tuple[float, float]:
