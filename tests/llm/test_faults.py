@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from faulty_server import FAULTS, IN_ANSWER, IN_TRANSPORT, Body, FaultyServer, in_turn, prompt_of, randomly
 
+from faulty_server import FAULTS, IN_ANSWER, IN_TRANSPORT, Body, FaultyServer, in_turn, prompt_of, randomly
 from fluents.llm import Question
 from fluents.llm.asking import Unreadable, UnreadableAnswer, ask_all, json_in
 from fluents.llm.cache import Cache

@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from faulty_server import FaultyServer, in_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faulty_server import FaultyServer, in_turn
 from fluents.errors import InputError
 from fluents.llm import CutAnswer, Question
 from fluents.llm.cache import Cache
