@@ -15,7 +15,7 @@ from rich.text import Text
 
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
-from fluents.cli.resuming import Destination, each_trace
+from fluents.cli.resuming import Destination, each_trace, whole_traces
 from fluents.errors import InputError
 from fluents.records import Procedure, Salience, StateChange, Trace
 
@@ -125,3 +125,24 @@ def test_ctrl_c_in_a_real_run_keeps_ratings_even_without_a_cache(source: Path, t
     assert isinstance(kept, Trace)
     assert [one.value for one in kept.salience] == [4, 4]
     assert not out.exists()
+
+
+@pytest.mark.parametrize("content", [b"shopping list: eggs", b'{"precious": 1}', b'{"precious": 1}\n', b"eggs\n{"])
+def test_a_file_that_is_none_of_ours_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "notes.json"
+    file.write_bytes(content)
+    with pytest.raises(InputError):
+        whole_traces(file)
+    assert file.read_bytes() == content
+
+
+def test_a_last_line_without_its_end_is_kept_if_it_is_whole_and_taken_away_if_it_is_cut(tmp_path: Path) -> None:
+    first, second = (jsonl.dumps(trace) for trace in TRACES[:2])
+    file = tmp_path / "run.jsonl"
+    file.write_bytes(first + b"\n" + second)
+    assert whole_traces(file) == TRACES[:2]
+    assert file.read_bytes() == first + b"\n" + second + b"\n"
+    for place in (1, 5, 30, len(second) - 1):
+        file.write_bytes(first + b"\n" + second[:place])
+        assert whole_traces(file) == TRACES[:1]
+        assert file.read_bytes() == first + b"\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
@@ -61,6 +61,10 @@ def _regular_file(output: str | None) -> Path | None:
         raise InputError(f"cannot write here: {error}", where=output[:300]) from None
 
 
+LINE_START = b'{"fluents":'
+"""How every line that we write begins."""
+
+
 def _done(traces: Iterable[Trace], work: Callable[[Trace], Trace], part: Path, *, resume: bool) -> Iterator[Trace]:
     before = {trace.id: trace for trace in whole_traces(part)} if resume and part.exists() else {}
     with _growing(part, resume) as stream:
@@ -92,10 +96,20 @@ def _growing(part: Path, append: bool) -> Iterator[IO[bytes]]:
 
 
 def whole_traces(path: Path) -> list[Trace]:
-    """The traces of an interrupted run; a last line that was cut off in the writing is taken away."""
+    """The traces of an interrupted run; a last line that was cut off in the writing is taken away.
+
+    A file that is none of ours is refused and left as it is.
+    """
     content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if whole != content:
+    whole, cut = content[: content.rfind(b"\n") + 1], content[content.rfind(b"\n") + 1 :]
+    lines = [(f"{path}:{number}", line) for number, line in enumerate(whole.splitlines(), start=1) if line.strip()]
+    found = list(jsonl.read_records(lines))
+    if cut:
+        if not cut.startswith(LINE_START[: len(cut)]):
+            raise InputError("this is no file of traces to go on with", where=path, fix="name another --output")
+        with suppress(InputError):  # whole but for its end
+            found.append(jsonl.loads(cut, str(path)))
+            whole = content + b"\n"
         with jsonl.atomic_output(path) as stream:
             stream.write(whole)
-    return [record for record in jsonl.read(path) if isinstance(record, Trace)]
+    return [record for record in found if isinstance(record, Trace)]
