@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from fluents.weights import ensure, weights_path
 # Shared machines stall now and then: a property is judged by its truth, not by its time.
 settings.register_profile("fluents", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("fluents")
+
+# What a script or nohup starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
