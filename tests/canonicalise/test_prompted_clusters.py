@@ -66,6 +66,16 @@ def test_unreadable_answers_are_rejects_and_the_names_stay_alone() -> None:
     assert again == done
 
 
+@pytest.mark.parametrize("said", ['{"groups": []}', '{"groups": [["\u0130nek", "hook"]]}'])
+def test_names_that_are_compared_as_one_are_all_kept(said: str) -> None:
+    """A dotted capital I, and a small i with the dot put on: two names, but one in lower case."""
+    cows = ("\u0130nek", "i\u0307nek")
+    trace = BIKE.replace(changes=(*(change(1, cow) for cow in cows), change(1, "hook")))
+    done = canonicalise(trace, Prompted(Asking(Script(lambda _: said), "parrot", workers=1)))
+    assert sorted(name for cluster in done.clusters for name in cluster.mentions) == sorted((*cows, "hook"))
+    assert any(set(cows) <= set(cluster.mentions) for cluster in done.clusters)
+
+
 def test_too_many_names_for_a_question_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prompted, "MOST_ASKED", 3)
     with pytest.raises(InputError, match="5 different names are too many"):

@@ -124,5 +124,7 @@ def _asked_name(name: str) -> str:
 
 
 def _places(one: NameList, runs: Sequence[Sequence[Sequence[str]]]) -> Places:
-    place = {squashed(named.name): number for number, named in enumerate(one.names)}
-    return [[place[name] for name in cluster] for cluster in elected(runs, list(place))]
+    places: dict[str, list[int]] = {}  # two names may be compared as one, such as I with a dot written in two ways
+    for number, named in enumerate(one.names):
+        places.setdefault(squashed(named.name), []).append(number)
+    return [[place for name in cluster for place in places[name]] for cluster in elected(runs, list(places))]
