@@ -106,6 +106,41 @@ def test_a_broken_run_goes_on_bit_for_bit(tmp_path: Path, arch: str, system: str
         train(begin(tmp_path, arch, system, dropout=0.1), gold(), [], broken, _settings(epochs=1))
 
 
+def test_a_run_with_other_data_or_another_model_is_refused_and_an_upgrade_is_not(tmp_path: Path) -> None:
+    """The checkpoint of another run must not be taken for this one's."""
+    from fluents.neural.checkpoint import begin as begin_
+    from fluents.training.neural import train
+
+    out, settings = tmp_path / "run", _settings(epochs=1)
+    train(begin(tmp_path, "gpt2"), gold(), gold()[:1], out, settings)
+    with pytest.raises(InputError, match="differ in data"):
+        train(begin(tmp_path, "gpt2"), gold()[:1], gold()[:1], out, settings)
+    with pytest.raises(InputError, match="differ in dev"):
+        train(begin(tmp_path, "gpt2"), gold(), gold(), out, settings)
+    larger = model_folder(tmp_path / "larger", "gpt2")
+    config = json.loads((larger / "config.json").read_text())
+    (larger / "config.json").write_text(json.dumps(config | {"n_layer": 3}))
+    other = begin_(str(larger), "baseline", "openpi-c", arch="gpt2", from_scratch=True, seed=1, download=False)
+    with pytest.raises(InputError, match="differ in shape"):
+        train(other, gold(), gold()[:1], out, settings)
+    summary = json.loads((out / "train.json").read_text())
+    summary["card"]["version"] = "0.0.1"
+    (out / "train.json").write_text(json.dumps(summary))
+    assert train(begin(tmp_path, "gpt2"), gold(), gold()[:1], out, settings) == out
+
+
+def test_an_epoch_without_a_number_is_never_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first epoch that diverged must not be kept, and its log must stay JSON."""
+    from fluents.training import neural
+
+    losses = iter([float("nan"), 2.0, float("inf")])
+    monkeypatch.setattr(neural._Run, "_dev_loss", lambda _: next(losses))
+    out = neural.train(begin(tmp_path, "gpt2"), gold(), gold(), tmp_path / "run", _settings(metric="loss"))
+    assert [(epoch["dev_loss"], epoch["value"]) for epoch in _log(out)] == [(None, None), (2.0, -2.0), (None, None)]
+    assert json.loads((out / "train.json").read_text())["best"] == 2
+    assert "NaN" not in (out / "train.json").read_text()
+
+
 def _without_time(epoch: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in epoch.items() if name != "seconds"}
 

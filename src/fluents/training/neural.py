@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +23,7 @@ from fluents.neural.network import enough_memory
 from fluents.records import Trace
 from fluents.trackers.neural import Neural, traces
 from fluents.training.lora import add_lora, merged_weights
-from fluents.training.neural_batches import Unit, batches, packed, rounds_of, units
+from fluents.training.neural_batches import Unit, batches, digest, packed, rounds_of, units
 from fluents.training.state import load_state, save_state
 
 try:
@@ -86,16 +88,18 @@ def train(
     items = units(gold, trained.system, trained.card.style, trained.codec)
     if not items:
         raise InputError("there is nothing to learn: no procedure has a change")
-    log = _log_so_far(out, settings, trained)
+    dev_units = units(dev, trained.system, trained.card.style, trained.codec)
+    about = _about(trained, settings, items, dev_units)
+    log = _log_so_far(out, settings, about)
     if _ended(log, settings):
         return out
-    run = _Run(trained, dev, out, settings)
+    run = _Run(trained, dev, dev_units, out, settings)
     run.resume(len(log))
     if not run.accelerator.is_main_process:
         report = _silent
     while not _ended(log, settings):
         log.append(run.epoch(items, len(log) + 1, report))
-        run.keep(log)
+        run.keep(log, about)
         report(log[-1])
     return out
 
@@ -106,15 +110,25 @@ def _ended(log: Sequence[dict[str, Any]], settings: Settings) -> bool:
 
 
 def best_epoch(log: Sequence[dict[str, Any]]) -> int:
-    """The epoch with the best dev metric, counted from 1; the first of equals. 0 for none."""
-    return max(range(1, len(log) + 1), key=lambda epoch: (log[epoch - 1]["value"], -epoch), default=0)
+    """The epoch with the best dev metric, counted from 1; the first of equals. 0 for none.
+
+    A value that is no number, as of a run that diverged, is the worst.
+    """
+
+    def rank(epoch: int) -> tuple[float, int]:
+        value = log[epoch - 1]["value"]
+        return -math.inf if value is None else value, -epoch
+
+    return max(range(1, len(log) + 1), key=rank, default=0)
 
 
 class _Run:
     """The network, its optimiser, and what is kept of them on disk."""
 
-    def __init__(self, trained: Trained, dev: Sequence[Trace], out: Path, settings: Settings) -> None:
-        self.trained, self.dev, self.out, self.settings = trained, dev, out, settings
+    def __init__(
+        self, trained: Trained, dev: Sequence[Trace], dev_units: Sequence[Unit], out: Path, settings: Settings
+    ) -> None:
+        self.trained, self.dev, self.dev_units, self.out, self.settings = trained, dev, dev_units, out, settings
         handlers = [DistributedDataParallelKwargs(find_unused_parameters=trained.system.memory)]
         self.accelerator = Accelerator(mixed_precision=_precision(settings), kwargs_handlers=handlers)
         torch.set_float32_matmul_precision("high")
@@ -128,7 +142,6 @@ class _Run:
             self.parameters.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
         self.model = self.accelerator.prepare_model(self.network)
-        self.dev_units = units(dev, trained.system, trained.card.style, trained.codec)
         if self.accelerator.is_main_process:
             out.mkdir(parents=True, exist_ok=True)
             save_shape(trained, out)
@@ -152,7 +165,7 @@ class _Run:
         every = sum(unit.tokens for unit in items)
         train_loss = float(self.accelerator.reduce(total)) / every
         entry = {"epoch": number, "updates": len(cut), "train_loss": train_loss, **self._measure(number)}
-        return entry | {"seconds": round(seconds, 1)}
+        return _finite(entry) | {"seconds": round(seconds, 1)}
 
     def _update(self, batch: Sequence[Unit]) -> Any:
         """One step of the optimiser; returns this process's share of the summed loss.
@@ -214,7 +227,7 @@ class _Run:
             found = [float(original(self.dev, said, mode="strict", matchers=[matcher])[matcher]["f1"])]
         return float(broadcast_object_list(found)[0])
 
-    def keep(self, log: Sequence[dict[str, Any]]) -> None:
+    def keep(self, log: Sequence[dict[str, Any]], about: dict[str, Any]) -> None:
         """Write what the run is after an epoch. The log comes last and says that the rest is whole."""
         if self.accelerator.is_main_process:
             if best_epoch(log) == len(log):
@@ -224,7 +237,8 @@ class _Run:
             with atomic_output(self.out / "train.csv") as stream:
                 stream.write(_csv(log))
             with atomic_output(self.out / "train.json") as stream:
-                stream.write(json.dumps(_summary(self.trained, self.settings, log), indent=1).encode() + b"\n")
+                summary = about | {"best": best_epoch(log), "log": list(log)}
+                stream.write(json.dumps(summary, indent=1).encode() + b"\n")
             for file in self.out.glob("epoch-*.safetensors"):
                 if file.name != saved:
                     file.unlink()
@@ -257,8 +271,21 @@ def _precision(settings: Settings) -> str:
     return "no" if settings.precision == "float32" else "bf16"
 
 
-def _summary(trained: Trained, settings: Settings, log: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return {"card": asdict(trained.card), "settings": asdict(settings), "best": best_epoch(log), "log": list(log)}
+def _finite(entry: dict[str, Any]) -> dict[str, Any]:
+    """The figures; None for one that is no number, which JSON has no word for."""
+    return {name: value if value is None or math.isfinite(value) else None for name, value in entry.items()}
+
+
+def _about(trained: Trained, settings: Settings, items: Sequence[Unit], dev_units: Sequence[Unit]) -> dict[str, Any]:
+    """What a run is of: two that differ in it are two runs."""
+    shapes = {name: list(value.shape) for name, value in weights(trained.network).items()}
+    return {
+        "card": asdict(trained.card),
+        "settings": asdict(settings),
+        "shape": hashlib.sha256(json.dumps(shapes, sort_keys=True).encode()).hexdigest(),
+        "data": digest(items),
+        "dev": digest(dev_units),
+    }
 
 
 def _csv(log: Sequence[dict[str, Any]]) -> bytes:
@@ -269,17 +296,24 @@ def _csv(log: Sequence[dict[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _log_so_far(out: Path, settings: Settings, trained: Trained) -> list[dict[str, Any]]:
+def _log_so_far(out: Path, settings: Settings, about: dict[str, Any]) -> list[dict[str, Any]]:
     """The log of the run in this folder, up to the epoch it can go on after; empty for a fresh one."""
     file = out / "train.json"
     if not file.exists():
         return []
     with wrong_shape_is_input_error("not the log of a run", str(file)):
         summary = parse_json(file.read_bytes(), str(file))
-        same = summary["settings"] == asdict(settings) and summary["card"] == asdict(trained.card)
+        other = [name for name in about if _unversioned(summary.get(name)) != _unversioned(about[name])]
         log: list[dict[str, Any]] = list(summary["log"])
-    if not same:
+    if other:
         raise InputError(
-            "this folder holds a run with other settings", where=out, fix="choose another --out, or empty it"
+            f"this folder holds a run with other settings, data or model: they differ in {', '.join(other)}",
+            where=out,
+            fix="choose another --out, or empty it",
         )
     return log if _ended(log, settings) else log[: len(log) - len(log) % settings.save_every]
+
+
+def _unversioned(part: Any) -> Any:
+    """A part of what a run is of; a newer fluents may go on with the run of an older one."""
+    return {name: value for name, value in part.items() if name != "version"} if isinstance(part, dict) else part

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,6 +48,15 @@ def units(traces: Iterable[Trace], system: System, style: Style, codec: Codec) -
             else:
                 found += [Unit(((row,),)) for rows in rounds for row in rows]
     return found
+
+
+def digest(items: Iterable[Unit]) -> str:
+    """What tells the tokens of these units, in their order, from all others."""
+    found = hashlib.sha256()
+    for unit in items:
+        rows = [[(row.asked, row.answered) for row in rows] for rows in unit.rounds]
+        found.update(json.dumps(rows).encode() + b"\n")
+    return found.hexdigest()
 
 
 def batches(items: Sequence[Unit], rows: int, rng: random.Random) -> list[list[Unit]]:
