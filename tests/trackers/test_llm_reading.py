@@ -143,9 +143,24 @@ def test_of_an_answer_that_breaks_off_the_steps_before_the_last_can_be_had() -> 
     for cut in (text[:-3], text[:-60], text[: text.index('"3"') + 6]):
         with pytest.raises(UnreadableAnswer):
             WholeReader(3).all_steps(cut)
-        assert WholeReader(3).those_there(f"Here it is: {cut}").keys() == {1, 2}
+        assert WholeReader(3).those_there(f"Here it is [1]: {cut}").keys() == {1, 2}
     with pytest.raises(UnreadableAnswer):
         WholeReader(3).those_there(text[:20])
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), ('{"steps": ', "}")])
+def test_so_can_those_of_a_list_of_steps(before: str, after: str) -> None:
+    text = before + json.dumps([{"step": n, "changes": [ITEM]} for n in (1, 2, 3)]) + after
+    for cut in (text[: text.rindex("before")], text[: text.index('"step": 3') + 3]):
+        assert WholeReader(3).those_there(f"Here it is: {cut}").keys() == {1, 2}
+    with pytest.raises(UnreadableAnswer):
+        WholeReader(3).those_there(text[: text.index(', {"step": 2')])
+
+
+def test_infinity_is_no_state_of_an_answer_that_breaks_off() -> None:
+    text = json.dumps({"1": [ITEM], "2": [ITEM]}).replace('"hot"', "1e400")
+    with pytest.raises(UnreadableAnswer, match="malformed JSON"):
+        WholeReader(3).those_there(text[:-3])
 
 
 def test_a_change_to_the_same_state_is_none_and_a_bad_one_is_a_reject() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import re
 import threading
@@ -149,10 +150,17 @@ def json_in(text: str) -> Any:
     found = max(pieces, key=len, default="")
     if not found:
         raise UnreadableAnswer("there is no JSON in it" if text.strip() else "it is empty")
+    return parsed_json(found)
+
+
+def parsed_json(text: str, *, partial: bool = False) -> Any:
+    """JSON whose numbers are all finite; `partial`: it may break off."""
     try:
-        return from_json(found, allow_inf_nan=False)
+        value = from_json(text, allow_inf_nan=False, allow_partial=partial)
+        json.dumps(value, allow_nan=False)  # 1e400 is a number to the parser, and then infinity
     except ValueError as error:
         raise UnreadableAnswer(f"malformed JSON: {error}") from None
+    return value
 
 
 _START = re.compile(r"[{\[]")
@@ -161,7 +169,7 @@ _START = re.compile(r"[{\[]")
 def _json_pieces(text: str) -> list[str]:
     """The pieces of a text that are JSON objects or lists, none within another; the last may break off."""
     pieces, position, length = [], 0, len(text.rstrip())
-    decoder = JSONDecoder()
+    decoder = JSONDecoder(parse_int=float)  # which takes any number of digits; the value is not used
     for _ in range(MAX_STARTS):
         start = _START.search(text, position)
         if start is None:

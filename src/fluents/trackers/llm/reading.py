@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import from_json
-
-from fluents.llm.asking import THOUGHT_ENDS, UnreadableAnswer, json_in
+from fluents.llm.asking import THOUGHT_ENDS, UnreadableAnswer, json_in, parsed_json
 from fluents.metrics.wordings import plain_name
 from fluents.prompts.local import one_line
 from fluents.records import Reject, StateChange
@@ -208,13 +206,18 @@ def _step_items(value: Any) -> list[Any]:
 
 
 def _before_the_break(text: str) -> Any:
-    """The object that an answer which breaks off had begun, without its last part, of which there may be more."""
-    _, brace, rest = _spoken(text).partition("{")
-    try:
-        value = from_json(brace + rest, allow_partial=True)
-    except ValueError as error:
-        raise UnreadableAnswer(f"malformed JSON: {error}") from None
-    return dict(list(value.items())[:-1]) if isinstance(value, dict) else value
+    """The steps that an answer which breaks off had begun, without the last one, of which there may be more."""
+    spoken = _spoken(text)
+    trouble = UnreadableAnswer("there is no JSON in it")
+    for start in sorted(place for place in map(spoken.find, "{[") if place >= 0):  # the first may be prose, as in [1]
+        try:
+            steps = _step_items(parsed_json(spoken[start:], partial=True))[:-1]
+        except UnreadableAnswer as error:
+            trouble = error
+            continue
+        if any(isinstance(step, dict) for step in steps):
+            return steps
+    raise trouble
 
 
 def _changes(items: Iterable[Any], step: int) -> Changes:
