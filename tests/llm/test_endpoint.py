@@ -223,6 +223,30 @@ def test_one_question_that_always_fails_does_not_end_a_run_but_an_outage_does(se
             endpoint.ask(Question("poison"))
 
 
+def test_answers_in_the_cache_show_that_not_the_endpoint_but_a_question_is_at_fault(
+    server: FaultyServer, tmp_path: Path
+) -> None:
+    """A run repeated ends as it did before, though all that can be answered comes from the cache."""
+    server.fault = lambda number, body: "drop" if "poison" in str(body) else None  # noqa: ARG005
+    for _ in range(2):
+        with open_endpoint(server, retries=1, cache=Cache(tmp_path / "answers.sqlite")) as endpoint:
+            endpoint.ask(Question("fine"))
+            with pytest.raises(NoAnswerError):
+                endpoint.ask(Question("poison"))
+    assert endpoint.usage.cached == 1
+
+
+def test_a_server_that_is_gone_since_the_cache_was_filled_is_told_without_waiting(tmp_path: Path) -> None:
+    sleeps, cache = Sleeps(), tmp_path / "answers.sqlite"
+    with FaultyServer(lambda body: "hot") as gone, open_endpoint(gone, cache=Cache(cache)) as endpoint:  # noqa: ARG005
+        endpoint.ask(Question("fine"))
+    with open_endpoint(gone, sleeps=sleeps, cache=Cache(cache)) as endpoint:
+        endpoint.ask(Question("fine"))
+        with pytest.raises(EndpointError, match="cannot connect"):
+            endpoint.ask(Question("?"))
+    assert sleeps == []
+
+
 def test_a_server_that_is_not_there_is_told_without_waiting() -> None:
     with FaultyServer(str) as gone:
         pass
@@ -259,6 +283,18 @@ def test_neither_answers_nor_what_is_shown_of_the_endpoint_holds_the_key(server:
         assert KEY not in repr(vars(endpoint))
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert not any(KEY.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_what_the_environment_says_of_an_openai_account_goes_to_no_other_endpoint(
+    server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "private-org")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "private-project")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Team: private-team\nAuthorization: Bearer private-key")
+    with open_endpoint(server) as endpoint:
+        endpoint.ask(Question("?"))
+    assert "private" not in str(server.headers)
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
 def test_a_text_that_is_no_unicode_neither_breaks_the_asking_nor_the_cache(

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from typing_extensions import Self
 
 from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
-from fluents.llm.access import checked_url, is_loopback
+from fluents.llm.access import OPENAI, checked_url, is_loopback
 from fluents.llm.cache import Cache, question_key
 from fluents.llm.patience import LONGEST_ASKED_WAIT, retry_after
 from fluents.llm.transport import bounded_client, could_not_connect
@@ -65,10 +65,13 @@ class Endpoint:
         self._cache = cache
         self._meter = Meter()
         self._without: dict[str, frozenset[str]] = {}
-        self._failed_in_a_row, self._has_answered = 0, False
+        self._failed_in_a_row = 0
+        self._has_answered = False
+        self._has_ever_answered = False  # in this run or, as the cache shows, in one before
         # A proxy has no business between this machine and itself.
         http = bounded_client(self.manner.timeout, use_proxies=not is_loopback(self.base_url))
-        self._client = openai.OpenAI(
+        kind = openai.OpenAI if self.base_url == OPENAI else _StrangersClient
+        self._client = kind(
             base_url=self.base_url, api_key=key or NO_KEY, timeout=self.manner.timeout, max_retries=0, http_client=http
         )
 
@@ -91,6 +94,7 @@ class Endpoint:
         reply = self._cache.get(key) if self._cache else None
         if reply is not None:
             self._meter.add(cached=1)
+            self._has_ever_answered = True
         else:
             reply = self._reply(question)
             self._meter.add(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
@@ -110,13 +114,13 @@ class Endpoint:
                 self.manner.patience.wait(attempt, trouble.wait)
                 attempt += 1
             else:
-                self._failed_in_a_row, self._has_answered = 0, True
+                self._failed_in_a_row, self._has_answered, self._has_ever_answered = 0, True, True
                 return replace(reply, text=self._without_key(reply.text))
 
     def _give_up(self, trouble: _Later, tries: int) -> NoReturn:
         self._failed_in_a_row += 1
         what = f"no answer after {tries} tries: {trouble.reason}"
-        if self._has_answered and self._failed_in_a_row < DOWN_AFTER:
+        if self._has_ever_answered and self._failed_in_a_row < DOWN_AFTER:
             self._meter.add(failed=1)
             raise NoAnswerError(what, where=self.base_url)
         raise EndpointError(
@@ -199,6 +203,16 @@ class Endpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _StrangersClient(openai.OpenAI):
+    """For endpoints that are not OpenAI's: what the environment says of an account there is not for them."""
+
+    @property
+    def default_headers(self) -> dict[str, str | openai.Omit]:
+        self.organization = self.project = None
+        self._custom_headers = {}  # of OPENAI_CUSTOM_HEADERS: we give none
+        return super().default_headers
 
 
 def _said(error: openai.APIStatusError) -> str:

@@ -1,4 +1,8 @@
-"""Connections that no server can hold for ever or fill the memory with."""
+"""Connections whose answers neither last for ever nor fill the memory.
+
+The body of an answer has a deadline and a size. Its headers have only the client's timeout, which starts anew with
+each piece that is read.
+"""
 
 from __future__ import annotations
 

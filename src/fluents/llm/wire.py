@@ -30,7 +30,7 @@ class Manner:
     structured: Structured = "auto"
     """auto: by schema, else as JSON, else freely, as far as the endpoint goes along."""
     timeout: float = 120.0
-    """Seconds without a byte of the answer."""
+    """Seconds without a byte of the answer, and in all for its body, from its headers on."""
     patience: Patience = field(default_factory=Patience)
 
 
