@@ -176,7 +176,8 @@ def _codec(source: str, config: Any, offline: bool) -> Codec:
         )
     config.eos_token_id = tokenizer.eos_token_id
     if config.pad_token_id is None:
-        config.pad_token_id = tokenizer.pad_token_id or tokenizer.eos_token_id
+        pad = tokenizer.pad_token_id  # which may be 0
+        config.pad_token_id = tokenizer.eos_token_id if pad is None else pad
     return Codec(tokenizer, config)
 
 

@@ -151,13 +151,15 @@ class Network(nn.Module):  # type: ignore[misc]
     def generate(self, rows: Round, memory: Memory | None, decoding: Decoding, most: int) -> list[list[int]]:
         """The tokens of an answer to each row, drawn by the library's own search."""
         config = self.model.config
+        # Marian begins with its padding, and might go on; but where the end is the padding, an answer must end.
+        never = None if self.causal or config.pad_token_id == config.eos_token_id else [config.pad_token_id]
         how = GenerationConfig(
             **decoding.options(),
             max_new_tokens=most,
             eos_token_id=config.eos_token_id,
             pad_token_id=config.eos_token_id if self.causal else config.pad_token_id,
             decoder_start_token_id=None if self.causal else config.decoder_start_token_id,
-            suppress_tokens=None if self.causal else [config.pad_token_id],  # Marian begins with it, and might go on
+            suppress_tokens=never,
         )
         if self.causal:
             width = max(len(row.asked) for row in rows)
