@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,7 @@ import pytest
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
 from fluents.cli import main
+from fluents.cli.track import _into_file
 from fluents.records import Procedure, StateChange, Trace
 from scripted import pairs, step_in, water_heats
 
@@ -62,6 +63,34 @@ def tea(tmp_path: Path) -> Path:
 
 def answer(body: Body) -> str:
     return water_heats(prompt_of(body))
+
+
+def test_what_goes_wrong_before_the_first_trace_empties_no_file(track: Run, tea: Path, tmp_path: Path) -> None:
+    """Here the pairs are of another procedure, which only the tracker finds out."""
+    out, other = tmp_path / "out.jsonl", tmp_path / "other.jsonl"
+    jsonl.write([Trace(procedure=TEA.replace(id="coffee"))], other)
+    out.write_text("what was there\n")
+    with FaultyServer(answer) as server:
+        failed = track(tea, *options(server, "--pairs", other, "-o", out))
+        assert failed.status == 2
+        assert out.read_text() == "what was there\n"
+        assert track(tea, *options(server, "-o", out)).status == 0
+    assert [record.id for record in jsonl.read(out)] == ["tea"]
+
+
+def test_ctrl_c_before_the_first_trace_leaves_nothing_of_an_earlier_run_to_go_on_with(tmp_path: Path) -> None:
+    def interrupted(wanted: Iterable[Procedure]) -> Iterator[Trace]:
+        for procedure in wanted:
+            if procedure.id == "next":
+                raise KeyboardInterrupt
+            yield Trace(procedure=procedure)
+
+    out = tmp_path / "out.jsonl"
+    for resume, left in ((True, ["tea"]), (False, [])):
+        jsonl.write([Trace(procedure=TEA)], out)
+        with pytest.raises(KeyboardInterrupt):
+            _into_file(iter([TEA.replace(id="next")]), interrupted, out, resume)
+        assert [record.id for record in jsonl.read(out)] == left
 
 
 def options(server: FaultyServer, *more: str | Path) -> list[str | Path]:

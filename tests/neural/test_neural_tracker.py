@@ -277,6 +277,47 @@ def test_the_command_line_trains_tracks_and_sweeps(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "train.json").read_text())["card"]["system"] == "econd"
 
 
+def test_a_missing_or_broken_first_stage_empties_no_file(checkpoints: dict[str, Path], copy: Path) -> None:
+    from typer.testing import CliRunner
+
+    from fluents.cli import app
+
+    source, out = copy / "gold.jsonl", copy / "out.jsonl"
+    jsonl.write(gold(), source)
+    out.write_text("what was there\n")
+    (copy / "model.safetensors").write_bytes(b"\xff" * 100)
+    options = ("track", str(source), "--tracker", "neural", "--checkpoint", str(checkpoints["econd"]), "-o", str(out))
+    for first, what in (((), "nobody has named them"), (("--first", str(copy)), "damaged")):
+        found = CliRunner().invoke(app, (*options, *first)).exception
+        assert isinstance(found, FluentsError)
+        assert what in str(found)
+        assert out.read_text() == "what was there\n"
+
+
+@pytest.mark.parametrize(("pad", "meant"), [("<s>", 0), ("<pad>", 1), (None, 2)])
+def test_padding_is_the_tokenizers_even_where_it_is_token_0_and_else_the_end(
+    tmp_path: Path, pad: str | None, meant: int
+) -> None:
+    """And an answer can end where the end is the padding."""
+    from transformers import PreTrainedTokenizerFast
+
+    from fluents.neural.checkpoint import begin as begin_
+    from fluents.neural.rows import Row
+
+    folder = model_folder(tmp_path / "bart", "bart")
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    tokenizer.pad_token = pad
+    tokenizer.save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": None}))
+    trained = begin_(str(folder), "baseline", "openpi-c", arch="bart", from_scratch=True, seed=1, download=False)
+    network = trained.network.eval()
+    assert network.model.config.pad_token_id == meant
+    network.model.final_logits_bias[0, 2] = 1e4  # surely the end, if it may be said
+    (said,) = network.generate([Row(0, trained.codec.asked(question(PROCEDURES[0], 1)))], None, Decoding(beams=1), 5)
+    assert said == [2, 2]
+
+
 def test_the_command_line_refuses_foreign_options(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 

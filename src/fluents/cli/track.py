@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import typer
 from rich.console import RenderableType
@@ -127,13 +127,35 @@ def _into_file(wanted: Iterator[Procedure], run: Run, path: Path, resume: bool) 
     have = {trace.id for trace in kept}
     left = (procedure for procedure in wanted if procedure.id not in have)
     first = list(islice(left, 1))  # before the file is opened: what cannot be read must not empty it
-    with jsonl.open_output(path, append=resume) as stream:
-        for trace in run(chain(first, left)):
+    with jsonl.open_output(path, append=True) as stream:
+        traces = run(chain(first, left))
+        if not resume:
+            traces = _emptied_once_one_is_done(traces, stream, path)
+        for trace in traces:
             stream.write(jsonl.dumps(trace) + b"\n")
             stream.flush()
             kept.append(trace)
     messages.print(f"{len(kept)} procedure(s) in {path}", markup=False)
     return kept
+
+
+def _emptied_once_one_is_done(traces: Iterator[Trace], stream: IO[bytes], path: Path) -> Iterator[Trace]:
+    """The traces; what the file held goes when the first is done, so that an error before it costs nothing.
+
+    It also goes on Ctrl-C, after which --resume must not find the traces of another run.
+    """
+    try:
+        done = list(islice(traces, 1))
+    except KeyboardInterrupt:
+        _empty(stream, path)
+        raise
+    _empty(stream, path)
+    yield from chain(done, traces)
+
+
+def _empty(stream: IO[bytes], path: Path) -> None:
+    if path.is_file():  # not a pipe or a device
+        stream.truncate(0)
 
 
 def _expanded(names: list[str]) -> list[str]:

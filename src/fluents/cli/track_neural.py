@@ -46,8 +46,15 @@ def open_neural(choice: NeuralChoice, drawing: Drawing) -> Run:
     """The tracker the options make, with many procedures at once."""
     if drawing.samples is not None or drawing.max_changes is not None:
         raise InputError("--samples and --max-changes are no options of the tracker neural", fix="leave them out")
+    from fluents.neural.predict import nobody_named_them
+    from fluents.trackers.neural import NeuralTracker
+
     tracker = neural_tracker(choice, drawing.seed)
-    tracker.load()  # what is wrong with it must not cost a file that --output would write over
+    # What is wrong with a checkpoint must not cost a file that --output would write over.
+    if tracker.load().system.entity and tracker.first is None:
+        raise nobody_named_them()
+    if isinstance(tracker.first, NeuralTracker):
+        tracker.first.load()
     return partial(_together, tracker)
 
 

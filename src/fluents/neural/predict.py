@@ -149,12 +149,17 @@ def _remember(trained: Trained, asked: Sequence[_Asked], answers: Sequence[str],
         memory.update(told, torch.cat(states), trained.network.compress)
 
 
+def nobody_named_them() -> InputError:
+    """What is said where a first stage is needed and there is none."""
+    return InputError(
+        "this checkpoint asks about one entity at a time, and nobody has named them",
+        fix="give --first: the traces or the checkpoint of another tracker",
+    )
+
+
 def _check_first(procedures: Sequence[Procedure], first: Mapping[str, Trace] | None) -> None:
     if first is None:
-        raise InputError(
-            "this checkpoint asks about one entity at a time, and nobody has named them",
-            fix="give --first: the traces or the checkpoint of another tracker",
-        )
+        raise nobody_named_them()
     for procedure in procedures:
         if procedure.id not in first or len(first[procedure.id].procedure.steps) != len(procedure.steps):
             raise InputError(
