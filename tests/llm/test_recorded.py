@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from faulty_server import FaultyServer, in_turn
 from fluents.errors import InputError
-from fluents.llm import CutAnswer, Question
+from fluents.llm import CutAnswer, NoAnswerError, Question
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import Endpoint
 from fluents.llm.recorded import Recorded, Recorder
@@ -44,6 +44,21 @@ def test_what_was_recorded_is_answered_again(record: Path) -> None:
     assert (isinstance(first, CutAnswer), isinstance(second, CutAnswer)) == (False, True)
     assert model.usage.cached == 2
     assert model.usage.requests == 0
+
+
+def test_a_question_that_got_no_answer_gets_none_again(tmp_path: Path) -> None:
+    """So that a run with such a question can be played back; the samples before it are not lost."""
+    path = tmp_path / "record.jsonl"
+    with FaultyServer(lambda body: "hot") as server, path.open("wb") as stream:  # noqa: ARG005
+        server.refuse = lambda body: (413, {"error": {"message": "too long"}}) if body["seed"] == 6 else None
+        with Endpoint(server.base_url, "any") as endpoint, pytest.raises(NoAnswerError):
+            Recorder(endpoint, stream).ask(QUESTION, samples=2)
+    model = Recorded.read(path)
+    assert model.ask(QUESTION) == ["hot"]
+    for _ in range(2):
+        with pytest.raises(NoAnswerError, match="refused this question: too long"):
+            model.ask(QUESTION, samples=2)
+    assert model.usage.failed == 2
 
 
 def test_a_file_of_kept_answers_is_a_record_too(record: Path) -> None:

@@ -1,6 +1,6 @@
 """A run played back: the answers come from a record, no model is asked and no network used.
 
-A record is JSONL, one question and its answer a line, or a file of kept answers (see `cache`).
+A record is JSONL, one question and its answer, or why there was none, a line, or a file of kept answers (see `cache`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from fluents import jsonl
 from fluents.errors import InputError
-from fluents.llm import CutAnswer, Model, Question
+from fluents.llm import CutAnswer, Model, NoAnswerError, Question
 from fluents.llm.access import checked_url
 from fluents.llm.cache import Cache, question_key
 from fluents.llm.usage import Meter, Usage
@@ -39,32 +39,40 @@ class Recorder:
         return self._model.left_out
 
     def ask(self, question: Question, samples: int = 1) -> list[str]:
-        answers = self._model.ask(question, samples)
-        for number, answer in enumerate(answers):
-            asked = asdict(replace(question, seed=question.seed + number))
-            line = {"question": asked, "answer": answer, "cut": isinstance(answer, CutAnswer)}
-            with self._lock:
-                self._stream.write(json.dumps(line).encode() + b"\n")
-                self._stream.flush()
-        return answers
+        """One by one: the answers before one that fails are written down as well."""
+        return [self._answer(replace(question, seed=question.seed + number)) for number in range(samples)]
+
+    def _answer(self, question: Question) -> str:
+        try:
+            [answer] = self._model.ask(question)
+        except NoAnswerError as error:
+            self._write(question, {"failed": error.what})
+            raise
+        self._write(question, {"answer": answer, "cut": isinstance(answer, CutAnswer)})
+        return answer
+
+    def _write(self, question: Question, outcome: dict[str, Any]) -> None:
+        line = json.dumps({"question": asdict(question)} | outcome).encode() + b"\n"
+        with self._lock:
+            self._stream.write(line)
+            self._stream.flush()
 
 
 class Recorded:
     """Answers the questions of a record, and no others."""
 
-    def __init__(self, find: Callable[[Question], Reply | None]) -> None:
+    def __init__(self, find: Callable[[Question], Reply | NoAnswerError | None]) -> None:
         self._find = find
         self._meter = Meter()
 
     @classmethod
     def read(cls, path: str | Path) -> Recorded:
         """The record in a JSONL file that a Recorder wrote."""
-        answers: dict[str, Reply] = {}
+        answers: dict[str, Reply | NoAnswerError] = {}
         for where, line in jsonl.read_lines(path):
             with jsonl.wrong_shape_is_input_error('not {"question": {…}, "answer": …}', where):
                 value = jsonl.parse_json(line, where)
-                reply = Reply(str(value["answer"]), cut=bool(value.get("cut")))
-                answers.setdefault(_key(Question(**value["question"])), reply)
+                answers.setdefault(_key(Question(**value["question"])), _outcome(value))
         return cls(lambda question: answers.get(_key(question)))
 
     @classmethod
@@ -94,8 +102,17 @@ class Recorded:
                 where=question.prompt[:200],
                 fix="play it back with the options, texts and version it was recorded with",
             )
+        if isinstance(reply, NoAnswerError):
+            self._meter.add(failed=1)
+            raise NoAnswerError(reply.what)
         self._meter.add(cached=1)
         return CutAnswer(reply.text) if reply.cut else reply.text
+
+
+def _outcome(line: dict[str, Any]) -> Reply | NoAnswerError:
+    if "failed" in line:
+        return NoAnswerError(str(line["failed"]))
+    return Reply(str(line["answer"]), cut=bool(line.get("cut")))
 
 
 def _key(question: Question) -> str:
