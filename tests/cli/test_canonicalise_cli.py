@@ -133,6 +133,9 @@ def test_a_record_of_something_else_is_told(plain: Path, tmp_path: Path) -> None
     [
         (["canonicalise", "none.jsonl"], "neither a file nor a dataset"),
         (["canonicalise", "{plain}", "--model", "x"], "--model is for"),
+        (["canonicalise", "{plain}", "--workers", "2"], "--workers is for --method prompted or verified"),
+        (["salience", "{plain}", "--form", "likert"], "--form is for --method prompted"),
+        (["expand", "{plain}", "--vocabulary", "{plain}", "--workers", "2"], "--workers is for names from a model"),
         (["canonicalise", "{plain}", "--method", "prompted"], "no model is named"),
         (["canonicalise", "{plain}", "--examples", "{plain}"], "--examples is for --method prompted"),
         (["canonicalise", "{plain}", "--pairs", "3"], "--pairs is for --method verified"),

@@ -47,6 +47,8 @@ def read(path: Path) -> list[Trace]:
     ("arguments", "what"),
     [
         (["--resume", SOUP], "--resume needs --output"),
+        (["--resume", "-o", "-", SOUP], "--resume needs --output"),
+        (["--tracker", "llm", "--dry-run", "--beams", "2", SOUP], "--beams is no option of the tracker llm"),
         (["--setting", "slow", SOUP], "no setting 'slow'"),
         (["no such file.md"], "no such file"),
     ],

@@ -73,8 +73,9 @@ def canonicalise(
 
     Example: `fluents track soup.md | fluents canonicalise -o named.jsonl`
     """
-    if method == "offline" and choice.model is not None:
-        raise InputError("--model is for --method prompted or verified", fix="name the method, or leave --model out")
+    of_models = [option for option in changed(choice) if option != "--base-url"]  # which the environment may give
+    if method == "offline" and of_models:
+        raise InputError(f"{of_models[0]} is for --method prompted or verified", fix="name the method, or leave it out")
     if method != "prompted" and (foreign := changed(prompting)):
         raise InputError(f"{foreign[0]} is for --method prompted", fix="name the method, or leave it out")
     if method != "verified" and pairs is not None:

@@ -11,7 +11,7 @@ import typer
 
 from fluents.cli.canonicalise import Counter, clusters_view
 from fluents.cli.models import ModelChoice, open_model
-from fluents.cli.options import with_options
+from fluents.cli.options import changed, with_options
 from fluents.cli.output import messages, step_progress
 from fluents.cli.resuming import Destination, TraceFile, each_trace
 from fluents.errors import InputError
@@ -49,6 +49,9 @@ def expand(
             "names come either from a vocabulary or from a model",
             fix="give --vocabulary openpi:train, or --model NAME",
         )
+    foreign = [option for option in changed(choice) if option != "--base-url"]  # which may come from the environment
+    if vocabulary is not None and foreign:
+        raise InputError(f"{foreign[0]} is for names from a model", fix="leave it out, or --vocabulary")
     if near is not None and vocabulary is None:
         raise InputError("--near is for --vocabulary", fix="leave it out")
     with _thesaurus(vocabulary, near, choice) as make:

@@ -48,6 +48,8 @@ def salience(
     from fluents.report.salience_tables import salience_view
 
     foreign = [option for option in changed(choice) if option != "--base-url"]  # which may come from the environment
+    if form != "paper":
+        foreign.append("--form")
     if method == "offline" and foreign:
         raise InputError(f"{foreign[0]} is for --method prompted", fix="add --method prompted, or leave it out")
     with _method(method, _scopes(scope), form, choice) as (rate, rater):

@@ -65,9 +65,10 @@ def track(
 
     Example: `fluents track soup.md --tracker llm --base-url http://127.0.0.1:8080/v1 --model NAME`
     """
-    if resume and output is None:
+    if resume and output in (None, "-"):
         raise InputError("--resume needs --output", fix="name the file to go on with")
     choices = Choices(drawing, local, llm, model, neural)
+    choices.refuse_foreign(tracker)
     wanted = islice(unique_ids(procedures(_expanded(files), goal)), limit)
     if llm.dry_run and tracker == "llm":
         rehearse(wanted, llm, drawing, as_json)
@@ -99,7 +100,15 @@ class Choices:
     neural: NeuralChoice
 
     def opened(self, tracker: str) -> AbstractContextManager[Run]:
-        """The tracker of this name, ready to run; options of the others are refused, not ignored."""
+        """The tracker of this name, ready to run."""
+        if tracker == "llm":
+            return open_llm(self.llm, self.model, self.drawing)
+        if tracker == "neural":
+            return nullcontext(open_neural(self.neural, self.drawing))
+        return nullcontext(partial(drafting, local_tracker(self.local, self.drawing)))
+
+    def refuse_foreign(self, tracker: str) -> None:
+        """Options of other trackers are refused, not ignored."""
         from fluents.trackers import load
 
         load(tracker)  # says which there are
@@ -107,11 +116,6 @@ class Choices:
         for other, choices in groups.items():
             if other != tracker:
                 self._refuse(tracker, other, *choices)
-        if tracker == "llm":
-            return open_llm(self.llm, self.model, self.drawing)
-        if tracker == "neural":
-            return nullcontext(open_neural(self.neural, self.drawing))
-        return nullcontext(partial(drafting, local_tracker(self.local, self.drawing)))
 
     def _refuse(self, tracker: str, other: str, *choices: object) -> None:
         foreign = [option for choice in choices for option in changed(choice) if option != "--base-url"]
