@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,21 +35,53 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs.")]
 ByAny = Annotated[str | None, typer.Option("--by", help="topic, seen, position, mentioned or modality.")]
 BySteps = Annotated[str | None, typer.Option("--by", help="topic, seen or position.")]
 Worst = Annotated[int, typer.Option("--worst", min=0, help="Show the N steps that cost most, gold beside prediction.")]
-EmbedderName = Annotated[
-    str | None, typer.Option("--embedder", help="wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model.")
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option("--threshold", help="Answers more alike than this are one; known embedders have their own."),
-]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is scored, and how. Each field is an option."""
+
+    gold: Gold
+    pred: Pred
+    mode: ModeName = "compat"
+
+    def task(self, metric: str, salient: ScoredSalient | None = None, **more: Any) -> Task:
+        """The scoring of these sides, or of what matters in them."""
+        kept = salient or ScoredSalient()
+        return Task(metric, kept.gold(self.gold), kept.pred(self.pred), self.mode, **more)
+
+
+@dataclass(frozen=True)
+class ClusteringSides(Sides):
+    """Likewise, where the released clusters are scored unless others are named."""
+
+    gold: Gold = LABELS
+    pred: Pred = RUNS
+
+
+@dataclass(frozen=True)
+class EmbedderChoice:
+    """What tells how alike two answers are. Each field is an option."""
+
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model."),
+    ] = None
+    threshold: Annotated[
+        float | None, typer.Option(help="Answers more alike than this are one; known embedders have their own.")
+    ] = None
+
+    def load(self) -> Embedder:
+        """The one asked for, or the static default."""
+        from fluents.metrics.embedders import STATIC, load_embedder
+
+        return load_embedder(self.embedder or STATIC, self.threshold)
 
 
 @app.command()
 @with_options
 def original(
-    gold: Gold,
-    pred: Pred,
-    mode: ModeName = "compat",
+    sides: Sides,
     matchers: Annotated[
         str, typer.Option(help="Some of exact, bleu, rouge, meteor-stem, or these with -states, between commas.")
     ] = "exact,bleu,rouge",
@@ -65,20 +97,15 @@ def original(
     Example: `fluents eval original --gold openpi:test --pred openpi:gpt2-test --by seen`
     """
     options = {"matchers": [name.strip() for name in matchers.split(",")]}
-    task = Task(
-        "original", salient.gold(gold), salient.pred(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json
-    )
-    run(replace(task, worst=worst, errors=errors))
+    shown = {"by": by, "kinds": STEPWISE, "worst": worst, "errors": errors, "as_json": as_json}
+    run(sides.task("original", salient, options=options, **shown))
 
 
 @app.command()
 @with_options
 def cluster(
-    gold: Gold,
-    pred: Pred,
-    mode: ModeName = "compat",
-    embedder: EmbedderName = None,
-    threshold: Threshold = None,
+    sides: Sides,
+    embedder: EmbedderChoice,
     by: ByAny = None,
     worst: Worst = 0,
     as_json: AsJson = False,
@@ -90,72 +117,44 @@ def cluster(
     Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl --mode strict`
     """
     with messages.status("loading the embedder"):
-        options = {"embedder": embedder_named(embedder, threshold)}
-    task = Task(
-        "cluster", salient.gold(gold), salient.pred(pred), mode, options, by=by, kinds=STEPWISE, as_json=as_json
-    )
-    run(replace(task, worst=worst))
+        options = {"embedder": embedder.load()}
+    run(sides.task("cluster", salient, options=options, by=by, kinds=STEPWISE, worst=worst, as_json=as_json))
 
 
 @app.command()
 @with_options
-def schemata(
-    gold: Gold,
-    pred: Pred,
-    mode: ModeName = "compat",
-    by: BySteps = None,
-    as_json: AsJson = False,
-    *,
-    salient: ScoredSalient,
-) -> None:
+def schemata(sides: Sides, by: BySteps = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
     """OpenPI2.0 (2024): which attributes of which entities change, in the procedure and in each step.
 
     Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
     """
-    run(Task("schemata", salient.gold(gold), salient.pred(pred), mode, by=by, kinds=("topic", "seen"), as_json=as_json))
+    run(sides.task("schemata", salient, by=by, kinds=("topic", "seen"), as_json=as_json))
 
 
 @app.command()
 @with_options
-def states(
-    gold: Gold,
-    pred: Pred,
-    mode: ModeName = "compat",
-    by: BySteps = None,
-    as_json: AsJson = False,
-    *,
-    salient: ScoredSalient,
-) -> None:
+def states(sides: Sides, by: BySteps = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
     """OpenPI2.0: the states before and after, where entity and attribute are given.
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
     """
-    run(Task("states", salient.gold(gold), salient.pred(pred), mode, by=by, kinds=STEPWISE[:3], as_json=as_json))
+    run(sides.task("states", salient, by=by, kinds=STEPWISE[:3], as_json=as_json))
 
 
 @app.command()
 @with_options
-def complete(
-    gold: Gold,
-    pred: Pred,
-    mode: ModeName = "compat",
-    by: BySteps = None,
-    as_json: AsJson = False,
-    *,
-    salient: ScoredSalient,
-) -> None:
+def complete(sides: Sides, by: BySteps = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
     """OpenPI2.0: whole answers, all four fields at once.
 
     Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
     """
-    run(Task("complete", salient.gold(gold), salient.pred(pred), mode, by=by, kinds=STEPWISE[:3], as_json=as_json))
+    run(sides.task("complete", salient, by=by, kinds=STEPWISE[:3], as_json=as_json))
 
 
 @app.command()
+@with_options
 def clustering(
-    gold: Gold = LABELS,
-    pred: Pred = RUNS,
-    mode: ModeName = "compat",
+    sides: ClusteringSides,
     level: Annotated[str, typer.Option(help="entities or attributes: whose names are clustered.")] = "entities",
     as_json: AsJson = False,
 ) -> None:
@@ -171,17 +170,16 @@ def clustering(
 
     if level not in ("entities", "attributes"):
         raise InputError(f"no level {level!r}", fix="entities or attributes")
-    task = Task("clustering", Source(gold), Source(pred), mode, variant=level, as_json=as_json)
-    with messages.status(plain(f"clustering by {pred}")):
-        meant, runs = clusterings(gold, pred, level)  # type: ignore[arg-type]
-    show_score(task, score_clusters(meant, *runs, mode=mode, level=level))  # type: ignore[arg-type]
+    with messages.status(plain(f"clustering by {sides.pred}")):
+        meant, runs = clusterings(sides.gold, sides.pred, level)  # type: ignore[arg-type]
+    score = score_clusters(meant, *runs, mode=sides.mode, level=level)  # type: ignore[arg-type]
+    show_score(sides.task("clustering", variant=level, as_json=as_json), score)
 
 
 @app.command()
+@with_options
 def salience(
-    gold: Gold,
-    pred: Pred,
-    mode: ModeName = "compat",
+    sides: Sides,
     reference: Annotated[str, typer.Option(help="The rater in the gold to hold the other against.")] = "A1",
     rater: Annotated[str | None, typer.Option(help="The rater in the predictions, if there are several.")] = None,
     plot: Annotated[str | None, typer.Option(help="Draw each procedure's correlation here, as SVG.")] = None,
@@ -193,15 +191,15 @@ def salience(
     """
     from fluents.metrics.salience_raters import others
 
-    task = Task("salience", Source(gold), Source(pred), mode, {"reference": reference, "rater": rater}, as_json=as_json)
-    with messages.status(plain(f"scoring {pred}")):
+    task = sides.task("salience", options={"reference": reference, "rater": rater}, as_json=as_json)
+    with messages.status(plain(f"scoring {sides.pred}")):
         meant = list(task.gold.traces())
         score = task.function(meant, task.pred.traces())
-        beside = others(meant, mode=mode, reference=reference)  # type: ignore[arg-type]
+        beside = others(meant, mode=sides.mode, reference=reference)  # type: ignore[arg-type]
         beside.pop(rater or "", None)
     show_score(task, score, beside)
     if plot is not None:
-        _draw(plot, meant, {rater or pred: score} | beside, reference)
+        _draw(plot, meant, {rater or sides.pred: score} | beside, reference)
 
 
 def _draw(path: str, gold: list[Trace], scores: dict[str, Score], reference: str) -> None:
@@ -220,12 +218,13 @@ def _draw(path: str, gold: list[Trace], scores: dict[str, Score], reference: str
 
 
 @app.command()
-def crepe(gold: Gold, pred: Pred, mode: ModeName = "compat", as_json: AsJson = False) -> None:
+@with_options
+def crepe(sides: Sides, as_json: AsJson = False) -> None:
     """CREPE (2023): after each step, is an event more likely, less likely, or as likely as before?
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
     """
-    run(Task("crepe", Source(gold), Source(pred), mode, as_json=as_json))
+    run(sides.task("crepe", as_json=as_json))
 
 
 @app.command()
@@ -241,14 +240,15 @@ def consistency(pred: Pred, as_json: AsJson = False) -> None:
 
 
 @app.command()
+@with_options
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help="One system's predictions: a file or a dataset's split.")],
     second: Annotated[str, typer.Argument(metavar="B", help="The other's.")],
     gold: Gold,
     metric: Annotated[str, typer.Option(help="original, cluster, schemata, states, complete or crepe.")] = "original",
     mode: ModeName = "compat",
-    embedder: EmbedderName = None,
-    threshold: Threshold = None,
+    *,
+    embedder: EmbedderChoice,
     as_json: AsJson = False,
 ) -> None:
     """Test whether one system is better than another: paired bootstrap and approximate randomisation.
@@ -260,7 +260,7 @@ def compare(
 
     if metric not in COMPARED:
         raise InputError(f"no comparison by {metric!r}", fix=f"one of: {', '.join(COMPARED)}")
-    options = {"embedder": embedder_named(embedder, threshold)} if metric == "cluster" else {}
+    options = {"embedder": embedder.load()} if metric == "cluster" else {}
     scores = []
     for name in (first, second):
         task = Task(metric, Source(gold), Source(name), mode, options)
@@ -279,10 +279,3 @@ def compare(
 
 
 COMPARED = ("original", "cluster", "schemata", "states", "complete", "crepe")
-
-
-def embedder_named(name: str | None, threshold: float | None) -> Embedder:
-    """The embedder people asked for, or the static default."""
-    from fluents.metrics.embedders import STATIC, load_embedder
-
-    return load_embedder(name or STATIC, threshold)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_type_hints
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each parameter that is a dataclass replaced by an option for each of its fields."""
+    """The command with an option for each field in the place of each parameter that is a dataclass."""
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {
         name: parameter.annotation
         for name, parameter in signature.parameters.items()
         if is_dataclass(parameter.annotation)
     }
-    own = [parameter for name, parameter in signature.parameters.items() if name not in groups]
     options = {name: _options(group) for name, group in groups.items()}
-    shown = [*own, *(option for group in options.values() for option in group)]
+    keyword = inspect.Parameter.KEYWORD_ONLY  # so that what has no default may come after what has one
+    shown = [
+        option
+        for name, parameter in signature.parameters.items()
+        for option in options.get(name, [parameter.replace(kind=keyword)])
+    ]
 
     def run(**given: Any) -> None:
         choices = {
@@ -35,9 +39,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _options(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
     return [
-        inspect.Parameter(field.name, keyword, default=field.default, annotation=hints[field.name])
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
         for field in fields(group)
     ]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.eval import EmbedderName, Gold, ModeName, Threshold, embedder_named
+from fluents.cli.eval import EmbedderChoice, Gold, ModeName
 from fluents.cli.keeping import ScoredSalient
 from fluents.cli.options import with_options
 from fluents.cli.output import messages
@@ -26,10 +26,9 @@ def report(
         str, typer.Option("--output", "-o", help="Where to: this name with .html and with .md.")
     ] = "report",
     mode: ModeName = "compat",
-    embedder: EmbedderName = None,
-    threshold: Threshold = None,
-    examples: Annotated[int, typer.Option(min=0, help="How many of the worst and of the best steps to show.")] = 5,
     *,
+    embedder: EmbedderChoice,
+    examples: Annotated[int, typer.Option(min=0, help="How many of the worst and of the best steps to show.")] = 5,
     salient: ScoredSalient,
 ) -> None:
     """Write one HTML page and one Markdown file on how systems score, beside all that is published on the data.
@@ -54,7 +53,7 @@ def report(
             meant,
             {_called(name) + of: traces for name, traces in zip(pred, predicted, strict=True)},
             mode="strict" if mode == "strict" else "compat",
-            embedder=embedder_named(embedder, threshold),
+            embedder=embedder.load(),
             examples=examples,
         )
     for source in sources:
