@@ -1,23 +1,8 @@
-"""Somebody to ask in tests, and a procedure to ask about."""
+"""A procedure whose things go by several names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from fluents.llm import Question
 from fluents.records import Procedure, StateChange, Trace
-
-
-class Script:
-    """Answers by a function of the question, and remembers the questions."""
-
-    def __init__(self, answer: Callable[[Question], str]) -> None:
-        self._answer = answer
-        self.asked: list[Question] = []
-
-    def ask(self, question: Question, samples: int = 1) -> list[str]:
-        self.asked.append(question)
-        return [self._answer(question)] * samples
 
 
 def change(

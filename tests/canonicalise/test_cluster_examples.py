@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from bike import BIKE, Script
+from bike import BIKE
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +14,7 @@ from fluents.canonicalise.examples import MOST_SHOWN, ShownClusters
 from fluents.canonicalise.prompted import Asking, Prompted
 from fluents.errors import InputError
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Trace
+from scripted import Script
 from strategies import traces
 
 KETTLE = EntityCluster(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from bike import BIKE, Script, change
+from bike import BIKE, change
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +15,7 @@ from fluents.canonicalise.prompted import Asking, Prompted, read
 from fluents.errors import InputError
 from fluents.llm import Question
 from fluents.llm.asking import UnreadableAnswer
+from scripted import Script
 
 ENTITIES = '{"groups": [["Bike", "the bicycle"], ["towel", "kitchen towel", "ghost"], ["hook"]]}'
 SOME = '{"groups": [["bike"], ["the bicycle", "towel"], ["kitchen towel"], ["hook"]]}'

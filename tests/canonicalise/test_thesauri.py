@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bike import BIKE, Script, change
+from bike import BIKE, change
 
 from fluents.canonicalise.clusters import canonicalise
 from fluents.canonicalise.expansion import expand
@@ -11,6 +11,7 @@ from fluents.canonicalise.offline import Offline
 from fluents.canonicalise.thesauri import AskedNames, Neighbours, read
 from fluents.llm.asking import UnreadableAnswer
 from fluents.records import Trace
+from scripted import Script
 
 CLUSTERED = canonicalise(BIKE, Offline())
 

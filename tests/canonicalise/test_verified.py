@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bike import BIKE, Script, change
+from bike import BIKE, change
 
 from fluents.canonicalise.clusters import canonicalise
 from fluents.canonicalise.offline import Offline
@@ -11,6 +11,7 @@ from fluents.canonicalise.verified import Verified, Verifying, read
 from fluents.llm import Question
 from fluents.llm.asking import UnreadableAnswer
 from fluents.records import Procedure, Trace
+from scripted import Script
 
 
 def verified(script: Script, pairs: int = 20) -> Trace:

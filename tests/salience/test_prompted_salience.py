@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.llm import Question
 from fluents.llm.asking import UnreadableAnswer
 from fluents.records import Procedure, Salience, StateChange, Trace
 from fluents.salience.prompted import FORMS, Answer, Form, questions, rate_by_asking, read
-
-
-class Script:
-    """Answers by a function of the question, and remembers the questions."""
-
-    def __init__(self, answer: Callable[[Question], str]) -> None:
-        self._answer = answer
-        self.asked: list[Question] = []
-
-    def ask(self, question: Question, samples: int = 1) -> list[str]:
-        self.asked.append(question)
-        return [self._answer(question)] * samples
-
+from scripted import Script
 
 TRACE = Trace(
     procedure=Procedure(id="tea", goal="Make tea", steps=("Boil water.", 'Steep "it".')),
