@@ -195,9 +195,10 @@ def test_a_dry_run_shows_the_questions_and_asks_nothing(track: Run, tea: Path) -
     assert done.out.count('number 2: "Pour it over the leaves."') == 2, "for schemata, and for states"
     assert "4 questions, about" in done.err
     assert "nothing was asked" in done.err
-    lines = track(tea, "--tracker", "llm", "--dry-run", "--form", "whole", "--json").out.splitlines()
-    shown = [json.loads(line) for line in lines]
-    assert [(one["name"], one["procedure"]) for one in shown] == [("whole-1", "tea")]
+    assert "as if (an attribute found) of (a thing found)" in done.err
+    rehearsal = track(tea, "--tracker", "llm", "--dry-run", "--form", "whole", "--verify", "--json")
+    shown = [json.loads(line) for line in rehearsal.out.splitlines()]
+    assert [(one["name"], one["procedure"]) for one in shown] == [("whole-1", "tea"), *[("verify-1", "tea")] * 2]
     assert shown[0]["tokens"] == pytest.approx(len(shown[0]["system"] + shown[0]["prompt"]) / 4, abs=1)
 
 

@@ -121,6 +121,12 @@ def test_many_questions_keep_their_order_and_their_number() -> None:
     assert ask_all(By(str), questions[:2], number, workers=0) == [0, 1]
 
 
+def test_one_limit_of_tokens_stands_for_each_questions_own_and_holds_when_it_is_asked_again() -> None:
+    model = Scripted("many", "1", "2")
+    assert ask_all(model, [Question("a", max_tokens=5), Question("b")], number, workers=1, max_tokens=99) == [1, 2]
+    assert [question.max_tokens for question in model.asked] == [99, 99, 99]
+
+
 def test_no_more_than_so_many_are_asked_at_once() -> None:
     lock, running, most = threading.Lock(), 0, 0
 

@@ -44,6 +44,8 @@ class Asking:
     on_answer: Callable[[int, int], None] | None = None
     shown: ShownClusters | None = None
     """What is shown with each question instead of three examples of ours."""
+    max_tokens: int | None = None
+    """Of an answer; None: more than its names have letters."""
 
 
 class Prompted:
@@ -68,6 +70,7 @@ class Prompted:
             read,
             self._asking.workers,
             self._asking.on_answer,
+            self._asking.max_tokens,
         )
         runs: list[list[list[list[str]]]] = [[] for _ in lists]
         rejects = []

@@ -93,6 +93,8 @@ class AskedNames:
     """Its name, for the record."""
     workers: int = 8
     on_answer: Callable[[int, int], None] | None = None
+    max_tokens: int | None = None
+    """Of an answer; None: enough for the names it may hold."""
 
     @property
     def name(self) -> str:
@@ -116,7 +118,7 @@ class AskedNames:
             )
             for one in clusters
         ]
-        answers = ask_all(self.asker, questions, read, self.workers, self.on_answer)
+        answers = ask_all(self.asker, questions, read, self.workers, self.on_answer, self.max_tokens)
         rejects = [Reject(text=one.text, reason=REASON + one.reason) for one in answers if isinstance(one, Unreadable)]
         return Suggested([[] if isinstance(one, Unreadable) else one for one in answers], tuple(rejects))
 

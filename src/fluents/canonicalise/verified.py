@@ -35,6 +35,8 @@ class Verifying:
     pairs: int = 20
     workers: int = 8
     on_answer: Callable[[int, int], None] | None = None
+    max_tokens: int | None = None
+    """Of an answer; None: enough for true or false."""
 
 
 class Verified:
@@ -80,7 +82,8 @@ class Verified:
             )
             for first, second in pairs
         ]
-        return ask_all(self._verifying.asker, questions, read, self._verifying.workers, self._verifying.on_answer)
+        how = self._verifying
+        return ask_all(how.asker, questions, read, how.workers, how.on_answer, how.max_tokens)
 
 
 def read(text: str) -> bool:

@@ -112,7 +112,7 @@ def _method(name: str, choice: ModelChoice, prompting: Prompting, pairs: int) ->
 
         def make(on_answer: Counter) -> Method:
             if name == "verified":
-                return Verified(Verifying(model, called, pairs, choice.workers, on_answer))
+                return Verified(Verifying(model, called, pairs, choice.workers, on_answer, choice.max_tokens))
             return Prompted(
                 Asking(
                     model,
@@ -122,6 +122,7 @@ def _method(name: str, choice: ModelChoice, prompting: Prompting, pairs: int) ->
                     workers=choice.workers,
                     on_answer=on_answer,
                     shown=shown,
+                    max_tokens=choice.max_tokens,
                 )
             )
 

@@ -77,4 +77,5 @@ def _thesaurus(vocabulary: str | None, near: float | None, choice: ModelChoice) 
         yield lambda _: neighbours
         return
     with open_model(choice) as model:
-        yield lambda on_answer: AskedNames(model, choice.model or "recorded model", choice.workers, on_answer)
+        called = choice.model or "recorded model"
+        yield lambda on_answer: AskedNames(model, called, choice.workers, on_answer, choice.max_tokens)

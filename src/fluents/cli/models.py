@@ -47,6 +47,14 @@ class ModelChoice:
     structured: Annotated[
         Literal["auto", "schema", "json", "off"], _option(help="How answers are held to JSON: auto tries.")
     ] = "auto"
+    max_tokens: Annotated[
+        int | None,
+        _option(
+            min=16,
+            max=1_000_000,
+            help="Of an answer and the thoughts before it; if left out, what each question needs.",
+        ),
+    ] = None
     workers: Annotated[int, _option(min=1, max=256, help="Questions asked at once.")] = 8
     timeout: Annotated[float, _option(min=0.1, max=86400, help="Seconds to wait for an answer.")] = 120.0
     retries: Annotated[int, _option(min=0, max=50, help="Further tries when a request fails.")] = 6
@@ -112,6 +120,11 @@ def _tell(model: Model, choice: ModelChoice, account: IO[bytes] | None) -> None:
     messages.print(model.usage.summary(choice.prices), markup=False, soft_wrap=True)
     if model.left_out:
         messages.print(f"the endpoint does not take {', '.join(model.left_out)}: answers came without", markup=False)
+    if cut := model.usage.cut:
+        fix = "" if choice.from_record else "; a larger --max-tokens gives them room"
+        messages.print(
+            f"{cut} answers were cut off at the most tokens they may have{fix}", markup=False, soft_wrap=True
+        )
     if account:
         ended = {"ended": datetime.now(timezone.utc).isoformat(timespec="seconds")}
         where = {"model": choice.model, "base_url": None if choice.from_record else choice.address}

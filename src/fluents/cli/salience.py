@@ -81,7 +81,14 @@ def _method(
         def ask(trace: Trace) -> Trace:
             with step_progress(trace.procedure.goal or trace.id, 0) as on_answer:
                 return rate_by_asking(
-                    trace, model, rater, scopes=scopes, form=form, workers=choice.workers, on_answer=on_answer
+                    trace,
+                    model,
+                    rater,
+                    scopes=scopes,
+                    form=form,
+                    workers=choice.workers,
+                    on_answer=on_answer,
+                    max_tokens=choice.max_tokens,
                 )
 
         yield ask, rater

@@ -55,14 +55,13 @@ class LlmChoice:
     temperature: Annotated[float | None, _option(min=0, max=2, help="0, or 0.7 where several samples are drawn.")] = (
         None
     )
-    max_tokens: Annotated[int, _option(min=16, help="Of an answer about a step.")] = 1024
     dry_run: Annotated[bool, _option("--dry-run", help="Print what would be asked, and ask nothing.")] = False
 
 
 @contextmanager
 def open_llm(choice: LlmChoice, model: ModelChoice, drawing: Drawing) -> Iterator[Run]:
     """The tracker with its model; what was used, and what was not answered, is told at the end."""
-    make = _maker(choice, drawing)  # before the model: what is wrong with the options costs nothing
+    make = _maker(choice, model.max_tokens, drawing)  # before the model: what is wrong with the options costs nothing
     tally = Tally()
     with open_model(model) as asker:
         # Where a procedure has one question at a time, procedures are asked about side by side instead.
@@ -80,7 +79,7 @@ Maker: TypeAlias = "Callable[[Asker, str | None, int], LlmTracker]"
 """From a model, its name and the number of questions at once."""
 
 
-def _maker(choice: LlmChoice, drawing: Drawing) -> Maker:
+def _maker(choice: LlmChoice, max_tokens: int | None, drawing: Drawing) -> Maker:
     from fluents.data.shapes import read_traces
     from fluents.trackers.llm.examples import Shots
     from fluents.trackers.llm.settings import Llm
@@ -100,7 +99,7 @@ def _maker(choice: LlmChoice, drawing: Drawing) -> Maker:
         past=choice.past,
         shots=choice.shots,
         most=drawing.max_changes,
-        max_tokens=choice.max_tokens,
+        max_tokens=max_tokens,
         seed=drawing.seed,
     )
     shots = (
@@ -145,15 +144,15 @@ class Tally:
 
 
 def rehearse(wanted: Iterable[Procedure], choice: LlmChoice, drawing: Drawing, as_json: bool | None) -> None:
-    """Print all questions that do not depend on answers, and one of each kind that does; ask nothing."""
-    from fluents.trackers.llm.rehearsal import BYTES_PER_TOKEN, Rehearsal, about_tokens
+    """Print all questions that do not depend on answers, and one of each kind that does for each step; ask nothing."""
+    from fluents.trackers.llm.rehearsal import BYTES_PER_TOKEN, STAND_IN, Rehearsal, about_tokens
 
-    rehearsal = Rehearsal()
-    tracker = _maker(choice, drawing)(rehearsal, None, 1)
+    make = _maker(choice, None, drawing)
     count = tokens = 0
     for procedure in wanted:
-        tracker.track(procedure)
-        for question in rehearsal.taken():
+        rehearsal = Rehearsal(procedure)
+        make(rehearsal, None, 1).track(procedure)
+        for question in rehearsal.asked:
             count, tokens = count + 1, tokens + about_tokens(question)
             _print_question(procedure, question, about_tokens(question), as_json)
     messages.print(
@@ -161,9 +160,12 @@ def rehearse(wanted: Iterable[Procedure], choice: LlmChoice, drawing: Drawing, a
         markup=False,
         soft_wrap=True,
     )
-    if choice.form == "states" or choice.verify:
+    if choice.memory or choice.verify or (choice.form == "states" and not choice.pairs):
         messages.print(
-            "more questions follow from the answers: those above show one of each kind", markup=False, soft_wrap=True
+            f"questions that follow from answers are shown as if {STAND_IN.attribute} of {STAND_IN.entity} were all "
+            "that changes in each step: a model finds more or less",
+            markup=False,
+            soft_wrap=True,
         )
 
 

@@ -82,11 +82,15 @@ def ask_all(
     read: Callable[[str], T],
     workers: int = 8,
     on_answer: Callable[[int, int], None] | None = None,
+    max_tokens: int | None = None,
 ) -> list[T | Unreadable]:
     """One answer for each question, in their order, so many asked at once.
 
     `on_answer` is told (answers there, questions in all), in the calling thread. Ctrl-C and errors end it at once.
+    `max_tokens` is for all the questions, instead of each one's own: models that think aloud need more.
     """
+    if max_tokens is not None:
+        questions = [replace(question, max_tokens=max_tokens) for question in questions]
     return _Crowd(asker, questions, read).run(workers, on_answer)
 
 

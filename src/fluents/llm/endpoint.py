@@ -100,6 +100,7 @@ class Endpoint:
             self._meter.add(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
             if self._cache:
                 self._cache.put(key, reply)
+        self._meter.add(cut=reply.cut)
         return CutAnswer(reply.text) if reply.cut else reply.text
 
     def _reply(self, question: Question) -> Reply:

@@ -105,7 +105,7 @@ class Recorded:
         if isinstance(reply, NoAnswerError):
             self._meter.add(failed=1)
             raise NoAnswerError(reply.what)
-        self._meter.add(cached=1)
+        self._meter.add(cached=1, cut=reply.cut)
         return CutAnswer(reply.text) if reply.cut else reply.text
 
 

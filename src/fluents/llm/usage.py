@@ -25,6 +25,8 @@ class Usage:
     retried: int = 0
     failed: int = 0
     """Questions that got no answer."""
+    cut: int = 0
+    """Answers that ended because they had no more tokens left, those from the cache among them."""
     tokens_in: int = 0
     tokens_out: int = 0
 

@@ -21,7 +21,7 @@ FORMS: tuple[Form, ...] = ("paper", "likert")
 """paper: 1 to 5, in a few words, as OpenPI2.0 asked its models. likert: with the criteria its annotators followed."""
 
 MAX_TOKENS = 256
-"""A number and a sentence."""
+"""Room for a number and a sentence, unless somebody says otherwise."""
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
 _SCALE = re.compile(r"\b[01]\b[^\d.\n]{0,40}?(?:-|–|—|\bto|\band|\bthrough)\s*5\b", re.IGNORECASE)
@@ -54,10 +54,11 @@ def rate_by_asking(
     form: Form = "paper",
     workers: int = 8,
     on_answer: Callable[[int, int], None] | None = None,
+    max_tokens: int | None = None,
 ) -> Trace:
     """The trace with the model's ratings; what others rated stays. An unreadable answer is a rating without a value."""
     asked = list(questions(trace, scopes, form))
-    answers = ask_all(asker, [one.question for one in asked], read, workers, on_answer)
+    answers = ask_all(asker, [one.question for one in asked], read, workers, on_answer, max_tokens)
     ours = [_rating(one, answer, rater) for one, answer in zip(asked, answers, strict=True)]
     return rated_anew(trace, ours, rater, scopes)
 

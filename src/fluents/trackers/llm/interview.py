@@ -17,9 +17,10 @@ T = TypeVar("T")
 
 MAX_REJECTED = 4000
 """Characters of an unreadable answer that are kept."""
+MAX_TOKENS = 1024
 TOKENS_PER_STEP = 384
 MAX_WHOLE_TOKENS = 8192
-"""Room for the answer about a whole procedure."""
+"""Room for an answer, unless the settings say how much: about a step, and about a whole procedure."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Interview:
         questions = [self._question(one, sample, steps) for one in asked for sample in range(samples)]
         self.used |= dict.fromkeys(one.name for one in asked)
         self._known += len(questions)
-        answers = ask_all(self._asker, questions, read, self._workers, self._tell)
+        answers = ask_all(self._asker, questions, read, self._workers, self._tell, self._settings.max_tokens)
         self._done += len(questions)
         found: list[list[T]] = []
         for place, one in enumerate(asked):
@@ -77,7 +78,7 @@ class Interview:
         return []
 
     def _question(self, asked: Asked, sample: int, steps: int) -> Question:
-        room = self._settings.max_tokens
+        room = MAX_TOKENS
         if asked.name == prompts.WHOLE:
             room = max(room, min(MAX_WHOLE_TOKENS, TOKENS_PER_STEP * (steps + 1)))
         return Question(

@@ -41,8 +41,8 @@ class Llm:
     """Examples shown with each question."""
     most: int | None = None
     """At most so many changes a step."""
-    max_tokens: int = 1024
-    """Of one answer; an answer for a whole procedure may have more."""
+    max_tokens: int | None = None
+    """Of one answer; None: what each question needs."""
     seed: int = 1
 
     def __post_init__(self) -> None:

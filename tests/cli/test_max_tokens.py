@@ -1,0 +1,115 @@
+"""`--max-tokens` reaches every question of every command, and whoever needs it is told of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from faulty_server import Body, FaultyServer, prompt_of
+from fluents import jsonl
+from fluents.cli import main
+from fluents.records import AttributeCluster, EntityCluster, Procedure, StateChange, Trace
+from scripted import water_heats
+
+NAMES = ("kettle", "the kettle pot", "pot")
+TEA = Trace(
+    procedure=Procedure(id="tea", goal="Make tea", steps=("Boil the water.",)),
+    changes=tuple(
+        StateChange(step=1, entity=name, attribute="temperature", before="cold", after="hot") for name in NAMES
+    ),
+    clusters=(
+        EntityCluster(
+            name="kettle",
+            mentions=NAMES,
+            attributes=(AttributeCluster(name="temperature", mentions=("temperature",)),),
+        ),
+    ),
+)
+COMMANDS = {
+    "track states": ("track", "--tracker", "llm", "--verify"),
+    "track complete": ("track", "--tracker", "llm", "--form", "complete"),
+    "track whole": ("track", "--tracker", "llm", "--form", "whole"),
+    "canonicalise prompted": ("canonicalise", "--method", "prompted", "--again"),
+    "canonicalise verified": ("canonicalise", "--method", "verified", "--again"),
+    "expand": ("expand", "--most", "3"),
+    "salience": ("salience", "--method", "prompted"),
+}
+USUAL = {
+    "track states": {1024},
+    "track complete": {1024},
+    "track whole": {1024},
+    "canonicalise prompted": {64 + sum(len(name) + 8 for name in NAMES)},
+    "canonicalise verified": {32},
+    "expand": {32 + 32 * 3},
+    "salience": {256},
+}
+"""What each question has room for when nobody says."""
+
+Run = Callable[..., str]
+
+
+def answer(body: Body) -> str:
+    prompt = prompt_of(body)
+    if "same" in str(body.get("response_format")):
+        return '{"same": true}'
+    if "groups" in str(body.get("response_format")):
+        return '{"groups": []}'
+    if "names" in str(body.get("response_format")):
+        return '{"names": ["boiler"]}'
+    return "5" if "from 1" in prompt else water_heats(prompt)
+
+
+@pytest.fixture
+def server() -> Iterator[FaultyServer]:
+    with FaultyServer(answer) as running:
+        yield running
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """A command on the trace, in this process; its output is a file, and what it tells comes back."""
+    jsonl.write([TEA], tmp_path / "tea.jsonl")
+
+    def call(command: str, *more: str | Path) -> str:
+        arguments = [*COMMANDS[command], tmp_path / "tea.jsonl", "--model", "any", "-o", tmp_path / "out.jsonl", *more]
+        monkeypatch.setattr(sys, "argv", ["fluents", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capfd.readouterr().err
+        assert not ended.value.code, told
+        return told
+
+    return call
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_reaches_every_question_and_a_record_of_it_plays_back(
+    command: str, run: Run, server: FaultyServer, tmp_path: Path
+) -> None:
+    record, out = tmp_path / "record.jsonl", tmp_path / "out.jsonl"
+    ask = ("--base-url", server.base_url, "--no-cache")
+    assert "cut off" not in run(command, *ask)
+    assert {body["max_tokens"] for body in server.bodies} == USUAL[command]
+    server.bodies.clear()
+    run(command, *ask, "--max-tokens", "4321", "--record", record)
+    assert {body["max_tokens"] for body in server.bodies} == {4321}
+    first = out.read_bytes()
+    run(command, "--max-tokens", "4321", "--from-record", record)
+    assert out.read_bytes() == first
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_answer_without_room_is_told_with_what_gives_it_more(
+    command: str, run: Run, server: FaultyServer, tmp_path: Path
+) -> None:
+    """Also when the cut answer comes from the cache. More room is another question there, and asked anew."""
+    ask = ("--base-url", server.base_url, "--cache", tmp_path / "answers.sqlite")
+    server.fault = lambda number, body: "length" if body["max_tokens"] < 2000 else None  # noqa: ARG005
+    for _ in range(2):
+        told = run(command, *ask)
+        assert "were cut off" in told
+        assert "--max-tokens" in told
+    assert "cut off" not in run(command, *ask, "--max-tokens", "2000")
