@@ -149,6 +149,18 @@ def test_breakdowns_and_their_limits(run: Run, gold: Path) -> None:
     assert (done.status, "cannot be shown by 'mentioned'" in done.err) == (2, True)
 
 
+def test_parts_of_enough_procedures_have_intervals(run: Run, tmp_path: Path) -> None:
+    steps = {f"{name}||{step}": [heat("hot")] for name in "abcdefghijkl" for step in ((1, 2) if name < "d" else (1,))}
+    gold = answer_file(tmp_path / "gold.jsonl", steps.items())
+    said = answer_file(tmp_path / "said.jsonl", ((key, [heat("hot" if key < "e" else "red")]) for key in steps))
+    parts = run("eval", "original", "--gold", gold, "--pred", said, "--by", "position", "--json").json["by"]
+    assert {name: part["procedures"] for name, part in parts.items()} == {"1": 12, "2": 3}
+    low, high = parts["1"]["intervals"]["exact"]["f1"]
+    assert low < parts["1"]["scores"]["exact"]["f1"] < high
+    assert "intervals" not in parts["2"]
+    assert "fewer than 10" in run("eval", "original", "--gold", gold, "--pred", said, "--by", "position").out
+
+
 def test_cluster_takes_a_threshold_and_says_so(run: Run, gold: Path) -> None:
     done = run("eval", "cluster", "--gold", gold, "--pred", gold, "--threshold", "0.5", "--mode", "strict", "--json")
     assert "embedder:wordllama-256|threshold:0.5|" in done.json["signature"]

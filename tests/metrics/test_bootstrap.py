@@ -8,7 +8,7 @@ import pytest
 from fluents.errors import InputError
 from fluents.metrics import bootstrap
 from fluents.metrics.base import Ratio, Score, Signature, Statistics, macro, micro
-from fluents.metrics.bootstrap import compare, intervals
+from fluents.metrics.bootstrap import FEWEST, compare, intervals, part_intervals
 
 COLUMNS = ("x.precision", "x.recall", "x.f1", "hits", "predicted", "gold")
 FIGURES = {"x": macro("x"), "x micro": micro(Ratio("hits", "predicted"), Ratio("hits", "gold"))}
@@ -47,6 +47,11 @@ def test_an_interval_holds_its_figure_and_narrows_with_more_procedures() -> None
         assert all(found[row][f].low < score[row][f] < found[row][f].high for row in found for f in found[row])
     wide, narrow = intervals(few)["x"]["f1"], intervals(many)["x"]["f1"]
     assert narrow.high - narrow.low < (wide.high - wide.low) / 2
+
+
+def test_a_part_of_few_procedures_has_no_intervals() -> None:
+    parts = {"few": system(0.5, procedures=FEWEST - 1), "enough": system(0.5, procedures=FEWEST)}
+    assert part_intervals(parts) == {"enough": intervals(parts["enough"])}
 
 
 def test_a_seed_fixes_the_result_and_a_level_the_width() -> None:

@@ -114,6 +114,17 @@ def test_one_procedure_has_no_intervals() -> None:
     assert "[" not in "".join(score_report("g", GOLD[:1], {"p": PRED[:1]}).systems[0].cells("original", "rouge"))
 
 
+def test_parts_have_intervals_and_say_how_many_procedures_they_are() -> None:
+    many = [trace(f"p{number}", "pot", *(["lid"] if number % 2 else []), topic="Food") for number in range(10)]
+    found = score_report("g", [*many, GOLD[1]], {"p": [trace(one.id, "pot") for one in many] + PRED[1:]})
+    html, text = score_page(found), score_markdown(found)
+    assert re.search(r"Food \(10 procedures\), A: [\d.]+ \[[\d.]+, [\d.]+\]", html)
+    assert re.search(r"Health \(1 procedure\), A: [\d.]+[;<]", html)
+    assert re.search(r"\| Food \(10 procedures\) \| [\d.]+ \\\[[\d.]+, [\d.]+\\\] \|", text)
+    assert re.search(r"\| Health \(1 procedure\) \| [\d.]+ \|", text)
+    assert "step 2 (11 procedures)" in html
+
+
 def test_without_predictions_there_is_no_report() -> None:
     with pytest.raises(InputError, match="no prediction"):
         score_report("g", GOLD, {})

@@ -55,11 +55,19 @@ def test_published_numbers_stand_under_their_rows_and_gaps_show() -> None:
     assert "– " in shown
 
 
-def test_differences_and_parts() -> None:
+def test_differences() -> None:
     found = compare(SCORE, SCORE, resamples=10)
     assert "0.00 [0.00, 0.00]" in text(comparison_table(SCORE, SCORE, found))
-    assert "rouge f1" in text(parts_table({"[b]all": SCORE}, "topic"))
-    assert "[b]all" in text(parts_table({"[b]all": SCORE}, "topic"))
+
+
+def test_parts_say_how_many_procedures_they_have_and_few_have_no_interval() -> None:
+    shown = text(parts_table({"[b]all": SCORE, "few": SCORE}, {"[b]all": intervals(SCORE, resamples=10)}, "topic"))
+    lines = [line.split() for line in shown.splitlines()]
+    assert lines[0] == ["by", "topic", "procedures", "steps", "f1"]
+    assert ["rouge", "[b]all", "2", "2", "100.00", "[100.00,", "100.00]"] in lines
+    assert ["rouge", "few", "2", "2", "100.00"] in lines
+    assert "no interval for fewer than 10 procedures" in shown
+    assert "fewer" not in text(parts_table({"all": SCORE}, {"all": intervals(SCORE, resamples=10)}, "topic"))
 
 
 def test_json_has_null_for_what_is_no_number() -> None:

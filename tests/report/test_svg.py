@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from fluents.report.svg import WIDTH, Point, bars, letter, precision_recall
+from fluents.metrics.bootstrap import Interval
+from fluents.report.svg import WIDTH, Bar, Point, bars, letter, precision_recall
 
 HOSTILE = "<script>alert(1)</script>&\"'\x00\x1b\u202e"
 percent = st.floats(0, 100)
+some_bars = st.builds(Bar, percent, st.none() | st.builds(Interval, percent, percent))
 
 
 def parsed(figure: Markup) -> ElementTree.Element:
@@ -23,14 +25,17 @@ def parsed(figure: Markup) -> ElementTree.Element:
     return root
 
 
-@given(st.dictionaries(st.text(), st.lists(st.none() | percent, max_size=8), max_size=4))
-def test_bars_of_anything_are_well_formed_and_stay_inside(groups: dict[str, list[float | None]]) -> None:
+@given(st.dictionaries(st.text(), st.lists(st.none() | some_bars, max_size=8), max_size=4))
+def test_bars_of_anything_are_well_formed_and_stay_inside(groups: dict[str, list[Bar | None]]) -> None:
     root = parsed(bars("f", HOSTILE, groups))
-    assert {element.tag for element in root.iter()} <= {"svg", "title", "desc", "text", "rect"}
+    assert {element.tag for element in root.iter()} <= {"svg", "title", "desc", "text", "rect", "line"}
     height = float((root.get("viewBox") or "").split()[3])
     for rect in root.iter("rect"):
         assert 0 <= float(rect.get("x") or 0) + float(rect.get("width") or 0) <= WIDTH
         assert float(rect.get("y") or 0) + 14 <= height
+    lines = list(root.iter("line"))
+    assert len(lines) == sum(bar is not None and bar.interval is not None for group in groups.values() for bar in group)
+    assert all(26 <= float(line.get(end) or 0) <= WIDTH for line in lines for end in ("x1", "x2"))
 
 
 @given(st.lists(st.builds(Point, st.text(), percent, percent, st.none() | st.integers(0, 30)), max_size=5))
@@ -45,14 +50,14 @@ def test_points_of_anything_are_well_formed_and_stay_inside(points: list[Point])
 
 
 def test_the_description_says_every_value() -> None:
-    told = parsed(bars("f", "t", {"Health": [31.75, None]})).findtext("desc")
-    assert told == "Health, A: 31.8; Health, B: –"
+    told = parsed(bars("f", "t", {"Health": [Bar(31.75), None, Bar(5, Interval(4, 6.2))]})).findtext("desc")
+    assert told == "Health, A: 31.8; Health, B: –; Health, C: 5.0 [4.0, 6.2]"
     told = parsed(precision_recall("f", "t", [Point("A rouge", 33.8, 41.1, 0)])).findtext("desc")
     assert told == "A rouge: precision 41.1, recall 33.8"
 
 
 def test_hostile_words_are_words() -> None:
-    figure = str(bars("f", "t", {HOSTILE: [1.0]}))
+    figure = str(bars("f", "t", {HOSTILE: [Bar(1.0)]}))
     assert "<script" not in figure
     assert not set("\x00\x1b\u202e") & set(figure)
 

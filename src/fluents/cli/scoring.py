@@ -14,8 +14,8 @@ from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
     from fluents.metrics.base import Score
+    from fluents.metrics.bootstrap import Intervals
     from fluents.report.published import Published
-    from fluents.report.score_tables import Intervals
 
 STEPWISE = ("topic", "seen", "position", "mentioned", "modality")
 """What a metric that goes step by step can be broken down by."""
@@ -103,6 +103,7 @@ def show_score(task: Task, score: Score, raters: Mapping[str, Score] | None = No
 
 def _more(task: Task, score: Score) -> dict[str, Any]:
     """What else was asked for: parts, errors, worst steps."""
+    from fluents.metrics.bootstrap import part_intervals
     from fluents.metrics.breakdowns import breakdown
     from fluents.metrics.errors import error_types
     from fluents.metrics.step_cases import cases, worst_steps
@@ -112,6 +113,7 @@ def _more(task: Task, score: Score) -> dict[str, Any]:
     with messages.status("looking closer"):
         if task.by:
             found["by"] = breakdown(task.by, score, gold, pred, task.function)
+            found["by intervals"] = part_intervals(found["by"])
         if task.errors:
             found["errors"] = error_types(gold(), pred(), mode=task.mode)  # type: ignore[arg-type]
         if task.worst:
@@ -125,7 +127,7 @@ def _show_json(score: Score, between: Intervals | None, known: Iterable[Publishe
 
     values = as_json(score, between) | {"published": [asdict(one) for one in known]}
     if "by" in more:
-        values["by"] = {name: as_json(part) for name, part in more["by"].items()}
+        values["by"] = {name: as_json(part, more["by intervals"].get(name)) for name, part in more["by"].items()}
     if "raters" in more:
         values["raters"] = {name: as_json(other) for name, other in more["raters"].items()}
     if "errors" in more:
@@ -153,10 +155,10 @@ def _show_tables(
         show(raters_table({task.pred.name: score} | more["raters"]))
     if "by" in more:
         show("")
-        show(tables.parts_table(more["by"], task.by or ""))
+        show(tables.parts_table(more["by"], more["by intervals"], task.by or ""))
     if "errors" in more:
         show("")
-        show(tables.errors_table(more["errors"], None))
+        show(tables.errors_table(more["errors"]))
     if "worst" in more:
         show(tables.cases_view(more["worst"]))
 

@@ -6,9 +6,9 @@ every figure of a score is a function of sums, and a resample is another sum of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,18 @@ from fluents.errors import InputError
 from fluents.metrics.base import Floats, Score
 
 RESAMPLES = 10_000
+FEWEST = 10
+"""Procedures that a part of a score must have for intervals: fewer, drawn again and again, look surer than they are."""
 _NUMBERS_AT_ONCE = 4_000_000  # resamples × procedures held in memory together
 
 
 class Interval(NamedTuple):
     low: float
     high: float
+
+
+Intervals: TypeAlias = Mapping[str, Mapping[str, Interval]]
+"""Row → column → (low, high)."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,11 @@ def intervals(
         row: {column: _percentiles(values, level) for column, values in columns.items()}
         for row, columns in computed.items()
     }
+
+
+def part_intervals(parts: Mapping[str, Score]) -> dict[str, Intervals]:
+    """The intervals of every part of a breakdown that has procedures enough."""
+    return {name: intervals(part) for name, part in parts.items() if part.n_procedures >= FEWEST}
 
 
 def compare(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from fluents.metrics.bootstrap import FEWEST
 from fluents.metrics.step_cases import StepCase
 from fluents.report.page import short, visible
 from fluents.report.score_page import TITLES
 from fluents.report.score_report import METRICS, ROW, ScoreReport, System
-from fluents.report.score_tables import number
+from fluents.report.score_tables import number, with_interval
+from fluents.report.svg import Bar
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~#!$])")
 
@@ -46,8 +48,8 @@ def _lines(report: ScoreReport) -> Iterator[str]:
         yield from _scores(report, metric)
     for kind in ("topic", "position"):
         if parts := report.parts(kind):
-            yield f"## By {kind}\n\nF1 ({ROW}, original metric)\n"
-            cells = ([name, *(_cell(value) for value in values)] for name, values in parts.items())
+            yield f"## By {kind}\n\nF1 ({ROW}, original metric); no interval for fewer than {FEWEST} procedures\n"
+            cells = ([name, *map(_cell, bars)] for name, bars in parts.items())
             yield from _table([kind, *(system.letter for system in report.systems)], cells)
     yield "## Error types\n\nShare of wrong predictions, in percent; one can be wrong in several ways.\n"
     columns = ["wrong in", *(system.letter for system in report.systems), "2020 paper, by hand"]
@@ -62,8 +64,8 @@ def _lines(report: ScoreReport) -> Iterator[str]:
         yield from _signatures(system)
 
 
-def _cell(value: float | None) -> str:
-    return "–" if value is None else number(value)
+def _cell(bar: Bar | None) -> str:
+    return "–" if bar is None else with_interval(bar.value, bar.interval)
 
 
 def _scores(report: ScoreReport, metric: str) -> Iterator[str]:

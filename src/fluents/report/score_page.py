@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fluents.metrics.bootstrap import FEWEST
 from fluents.report.page import asset, policy, template
 from fluents.report.score_report import METRICS, ROW, ScoreReport
 from fluents.report.svg import bars, precision_recall
@@ -28,6 +29,7 @@ def score_page(report: ScoreReport) -> str:
         metrics=METRICS,
         titles=TITLES,
         row=ROW,
+        fewest=FEWEST,
         plots=plots,
         charts=charts,
         css=css,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fluents.errors import InputError
 from fluents.metrics.base import Score
-from fluents.metrics.bootstrap import intervals
+from fluents.metrics.bootstrap import Intervals, intervals, part_intervals
 from fluents.metrics.breakdowns import by_position, by_topic
 from fluents.metrics.clustered import cluster
 from fluents.metrics.embedders import Embedder
@@ -16,9 +16,10 @@ from fluents.metrics.original import original
 from fluents.metrics.step_cases import StepCase, best_steps, cases, worst_steps
 from fluents.metrics.steps import Mode
 from fluents.records import Trace
+from fluents.report.page import counted
 from fluents.report.published import Published, published
-from fluents.report.score_tables import Intervals, number, with_interval
-from fluents.report.svg import Point, letter
+from fluents.report.score_tables import number, with_interval
+from fluents.report.svg import Bar, Point, letter
 
 METRICS = ("original", "cluster")
 ROW = "rouge"
@@ -34,8 +35,9 @@ class System:
     scores: Mapping[str, Score]
     """By metric; likewise `intervals`, None where there is one procedure only."""
     intervals: Mapping[str, Intervals | None]
-    topics: Mapping[str, Score]
-    positions: Mapping[str, Score]
+    parts: Mapping[str, Mapping[str, Score]]
+    """By topic and by position; likewise `part_intervals`, where there are procedures enough."""
+    part_intervals: Mapping[str, Mapping[str, Intervals]]
     errors: Score
     worst: Sequence[StepCase]
     best: Sequence[StepCase]
@@ -47,6 +49,13 @@ class System:
         """Precision, recall and F1 with their intervals."""
         between = (self.intervals[metric] or {}).get(row, {})
         return [with_interval(value, between.get(name)) for name, value in self.scores[metric].rows[row].items()]
+
+    def bar(self, kind: str, name: str) -> Bar | None:
+        """A part's F1; None where there is no such part."""
+        if name not in self.parts[kind]:
+            return None
+        between = self.part_intervals[kind].get(name)
+        return Bar(self.parts[kind][name][ROW]["f1"], between[ROW]["f1"] if between else None)
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,14 @@ class ScoreReport:
                 if {"precision", "recall"} <= numbers.keys():
                     yield Point(f"{one.system} {row}", numbers["recall"], numbers["precision"], None)
 
-    def parts(self, kind: str) -> dict[str, list[float | None]]:
-        """Topic or position → every system's F1; nothing where all procedures are without a topic."""
-        found = [
-            system.topics if kind == "topic" else {f"step {name}": part for name, part in system.positions.items()}
-            for system in self.systems
-        ]
-        names = dict.fromkeys(name for parts in found for name in parts)
-        return {name: [parts[name][ROW]["f1"] if name in parts else None for parts in found] for name in names}
+    def parts(self, kind: str) -> dict[str, list[Bar | None]]:
+        """Topic or position, with its procedures → every system's F1; nothing where no procedure has a topic."""
+        counts = {name: part.n_procedures for system in self.systems for name, part in system.parts[kind].items()}
+        step = "step " if kind == "position" else ""
+        return {
+            f"{step}{name} ({counted(count, 'procedure')})": [system.bar(kind, name) for system in self.systems]
+            for name, count in counts.items()
+        }
 
     def error_rows(self) -> list[tuple[str, list[str], str]]:
         """Type, every system's share, and the 2020 paper's."""
@@ -132,13 +141,14 @@ def _system(
     }
     whole = scores["original"]
     topics = {trace.id: trace.procedure.topic for trace in gold}
+    parts = {"topic": by_topic(whole, topics) if any(topics.values()) else {}, "position": by_position(whole)}
     return System(
         name,
         called,
         scores,
         {metric: intervals(score) if score.n_procedures > 1 else None for metric, score in scores.items()},
-        by_topic(whole, topics) if any(topics.values()) else {},
-        by_position(whole),
+        parts,
+        {kind: part_intervals(found) for kind, found in parts.items()},
         error_types(gold, pred, mode=mode),
         cases(worst_steps(whole, examples, ROW), gold, pred),
         cases(best_steps(whole, examples, ROW), gold, pred),

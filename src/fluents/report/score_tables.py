@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from fluents.metrics.base import Score
-from fluents.metrics.bootstrap import Difference, Interval
+from fluents.metrics.bootstrap import FEWEST, Difference, Interval, Intervals
 from fluents.metrics.errors import PRINTED
 from fluents.metrics.step_cases import StepCase
 from fluents.report.published import Published
 from fluents.report.terminal import plain, table_of
-
-Intervals: TypeAlias = Mapping[str, Mapping[str, Interval]]
 
 MAIN = ("f1", "accuracy", "r", "share")
 """The column that tells most, by whichever of these names a score has it."""
@@ -89,29 +87,29 @@ def published_table(score: Score, known: Sequence[Published], ours: str) -> Tabl
     return table
 
 
-def parts_table(parts: Mapping[str, Score], kind: str) -> Table:
-    """A breakdown: a row for every part, the main figure of every row of the score; all figures are in the JSON."""
+def parts_table(parts: Mapping[str, Score], between: Mapping[str, Intervals], kind: str) -> Table:
+    """A breakdown: under every row of the score the parts with its main figure; all figures are in the JSON."""
     first = next(iter(parts.values()))
     column = main_column(first)
-    rows = [
-        [
-            name,
-            f"{part.n_procedures:,}",
-            f"{part.n_steps:,}",
-            *(number(v[column], decimals(part, column)) for v in part.rows.values()),
-        ]
-        for name, part in parts.items()
-    ]
-    return table_of([f"by {kind}", "procedures", "steps", *(f"{row} {column}" for row in first.rows)], rows)
+    lines = []
+    for row in first.rows:
+        for name, part in parts.items():
+            interval = between[name][row][column] if name in between else None
+            figure = with_interval(part.rows[row][column], interval, decimals(part, column))
+            lines.append([row, name, f"{part.n_procedures:,}", f"{part.n_steps:,}", figure])
+    table = table_of(["", f"by {kind}", "procedures", "steps", column], lines, words=2)
+    if len(between) < len(parts):
+        table.caption = f"no interval for fewer than {FEWEST} procedures"
+    return table
 
 
-def errors_table(score: Score, intervals: Intervals | None) -> Table:
+def errors_table(score: Score) -> Table:
     """The types of error among wrong predictions, beside the paper's shares."""
     wrong = int(score.statistics.sums()["wrong"])
-    rows = []
-    for name, values in score.rows.items():
-        share = with_interval(values["share"], intervals[name]["share"] if intervals else None)
-        rows.append([name, share, f"{PRINTED[name]}" if name in PRINTED else ""])
+    rows = (
+        [name, number(values["share"]), f"{PRINTED[name]}" if name in PRINTED else ""]
+        for name, values in score.rows.items()
+    )
     return table_of([f"wrong in, of {wrong:,} predictions", "%", "2020 paper, by hand"], rows)
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from fluents.metrics.bootstrap import Interval
 from fluents.report.page import short, visible
+from fluents.report.score_tables import with_interval
 
 WIDTH = 440
 """Of a figure, in its own units: about as many pixels on a telephone, so that its words stay readable there."""
@@ -29,42 +31,56 @@ class Point:
     """Which system it belongs to, counted from 0; None for one that is here only to be compared with."""
 
 
+@dataclass(frozen=True)
+class Bar:
+    value: float
+    interval: Interval | None = None
+
+    def __str__(self) -> str:
+        return with_interval(self.value, self.interval, 1)
+
+
 def letter(series: int) -> str:
     """A, B, C, …, Z, A2, …: what a system goes by in tables and figures."""
     again, place = divmod(series, 26)
     return f"{chr(ord('A') + place)}{again + 1 if again else ''}"
 
 
-def bars(name: str, title: str, groups: Mapping[str, Sequence[float | None]]) -> Markup:
-    """Horizontal bars from 0 to 100: a labelled group for every key, in it a bar for every system."""
+def bars(name: str, title: str, groups: Mapping[str, Sequence[Bar | None]]) -> Markup:
+    """Horizontal bars from 0 to 100: a labelled group for every key, in it a bar for every system that has one."""
     parts: list[Markup] = []
     told: list[str] = []
     y = 0
-    for label, values in groups.items():
+    for label, group in groups.items():
         y += _LINE + 4
         parts.append(text(0, y - 5, short(label, 60)))
-        for series, value in enumerate(values):
-            parts += _bar(y, label, series, value)
-            told.append(f"{label}, {letter(series)}: {_number(value)}")
+        for series, bar in enumerate(group):
+            told.append(f"{label}, {letter(series)}: {bar or '–'}")
+            parts += _bar(y, series, bar, told[-1])
             y += _LINE
         y += 4
     return figure(name, title, "; ".join(told), max(y, _LINE), parts)
 
 
-def _bar(y: int, label: str, series: int, value: float | None) -> Iterable[Markup]:
-    width = 0.0 if value is None else max(0.0, min(value, 100.0)) / 100 * (WIDTH - 100)
+_START, _TRACK = 26, WIDTH - 170
+"""Where 0 is, and how far from it 100; the rest is for the letter before it and the numbers after."""
+
+
+def _bar(y: int, series: int, bar: Bar | None, told: str) -> Iterable[Markup]:
+    width = _along(bar.value) if bar else 0.0
     yield text(0, y + 12, letter(series), "letter")
     yield Markup(
-        '<rect class="track" x="26" y="{y}" width="{track}" height="14"/>'
-        '<rect class="bar s{colour}" x="26" y="{y}" width="{width:.1f}" height="14"><title>{told}</title></rect>'
-    ).format(
-        y=y,
-        track=WIDTH - 100,
-        colour=series % _SERIES,
-        width=width,
-        told=visible(f"{label}, {letter(series)}: {_number(value)}"),
-    )
-    yield text(WIDTH - 66, y + 12, _number(value), "value")
+        '<rect class="track" x="{x}" y="{y}" width="{track}" height="14"/>'
+        '<rect class="bar s{colour}" x="{x}" y="{y}" width="{width:.1f}" height="14"><title>{told}</title></rect>'
+    ).format(x=_START, y=y, track=_TRACK, colour=series % _SERIES, width=width, told=visible(told))
+    if bar and bar.interval:
+        low, high = (_START + _along(end) for end in bar.interval)
+        yield Markup('<line class="between" x1="{:.1f}" x2="{:.1f}" y1="{y}" y2="{y}"/>').format(low, high, y=y + 7)
+    yield text(_START + _TRACK + 8, y + 12, str(bar or "–"), "value")
+
+
+def _along(value: float) -> float:
+    return max(0.0, min(value, 100.0)) / 100 * _TRACK
 
 
 _SIDE, _LEFT, _TOP = 360, 46, 28
@@ -127,10 +143,6 @@ def text(x: float, y: float, words: str, style: str = "") -> Markup:
     return Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>').format(
         x, y, Markup(' class="{}"').format(style) if style else "", visible(words)
     )
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
 
 
 def figure(name: str, title: str, told: str, height: float, parts: Iterable[Markup]) -> Markup:
