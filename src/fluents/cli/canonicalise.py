@@ -15,6 +15,7 @@ from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.options import changed, with_options
 from fluents.cli.output import messages, step_progress
 from fluents.cli.resuming import Destination, TraceFile, each_trace
+from fluents.cli.unread import Unread, telling_unread
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.report.terminal import plain
@@ -72,6 +73,8 @@ def canonicalise(
     Ctrl-C keeps the procedures that are done; `--resume` goes on, and answers are kept in a cache.
 
     Example: `fluents track soup.md | fluents canonicalise -o named.jsonl`
+
+    Example: `fluents canonicalise soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME`
     """
     of_models = [option for option in changed(choice) if option != "--base-url"]  # which the environment may give
     if method == "offline" and of_models:
@@ -80,18 +83,21 @@ def canonicalise(
         raise InputError(f"{foreign[0]} is for --method prompted", fix="name the method, or leave it out")
     if method != "verified" and pairs is not None:
         raise InputError("--pairs is for --method verified", fix="name the method, or leave it out")
-    with _method(method, choice, prompting, pairs or 20) as make:
-        each_trace(file, partial(_canonical, make=make, again=again), clusters_view, to)
+    with _method(method, choice, prompting, pairs or 20) as make, telling_unread() as unread:
+        each_trace(file, partial(_canonical, make=make, again=again, unread=unread), clusters_view, to)
 
 
-def _canonical(trace: Trace, make: Make, again: bool) -> Trace:
+def _canonical(trace: Trace, make: Make, again: bool, unread: Unread) -> Trace:
+    from fluents.canonicalise.clusters import REASON
     from fluents.canonicalise.clusters import canonicalise as clustered
 
     if trace.clusters and not again:
         messages.print(plain(f"{trace.id} has clusters, which are kept (--again makes new ones)", "dim"))
         return trace
     with step_progress(trace.procedure.goal or trace.id, 0) as on_answer:
-        return clustered(trace, make(on_answer))
+        done = clustered(trace, make(on_answer))
+    unread.add(reject.reason for reject in done.rejects if reject.reason.startswith(REASON))
+    return done
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.options import changed, with_options
 from fluents.cli.output import messages, step_progress
 from fluents.cli.resuming import Destination, TraceFile, each_trace
+from fluents.cli.unread import Unread, telling_unread
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.report.terminal import plain
@@ -43,6 +44,8 @@ def expand(
     From a language model, or offline from the words of a dataset you have.
 
     Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
+
+    Example: `fluents expand named.jsonl --base-url http://127.0.0.1:8080/v1 --model NAME -o expanded.jsonl`
     """
     if (vocabulary is None) == (choice.model is None and choice.from_record is None):
         raise InputError(
@@ -54,15 +57,18 @@ def expand(
         raise InputError(f"{foreign[0]} is for names from a model", fix="leave it out, or --vocabulary")
     if near is not None and vocabulary is None:
         raise InputError("--near is for --vocabulary", fix="leave it out")
-    with _thesaurus(vocabulary, near, choice) as make:
-        each_trace(file, partial(_expanded, make=make, most=most), clusters_view, to)
+    with _thesaurus(vocabulary, near, choice) as make, telling_unread() as unread:
+        each_trace(file, partial(_expanded, make=make, most=most, unread=unread), clusters_view, to)
 
 
-def _expanded(trace: Trace, make: Make, most: int) -> Trace:
+def _expanded(trace: Trace, make: Make, most: int, unread: Unread) -> Trace:
+    from fluents.canonicalise.expansion import REASON
     from fluents.canonicalise.expansion import expand as with_expansions
 
     with step_progress(trace.procedure.goal or trace.id, 0) as on_answer:
-        return with_expansions(trace, make(on_answer), most)
+        done = with_expansions(trace, make(on_answer), most)
+    unread.add(reject.reason for reject in done.rejects if reject.reason.startswith(REASON))
+    return done
 
 
 @contextmanager

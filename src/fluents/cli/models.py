@@ -52,7 +52,7 @@ class ModelChoice:
         _option(
             min=16,
             max=1_000_000,
-            help="Of an answer and the thoughts before it; if left out, what each question needs.",
+            help="The most an answer may have, thoughts and all; if left out, what each question needs.",
         ),
     ] = None
     workers: Annotated[int, _option(min=1, max=256, help="Questions asked at once.")] = 8
@@ -121,10 +121,8 @@ def _tell(model: Model, choice: ModelChoice, account: IO[bytes] | None) -> None:
     if model.left_out:
         messages.print(f"the endpoint does not take {', '.join(model.left_out)}: answers came without", markup=False)
     if cut := model.usage.cut:
-        fix = "" if choice.from_record else "; a larger --max-tokens gives them room"
-        messages.print(
-            f"{cut} answers were cut off at the most tokens they may have{fix}", markup=False, soft_wrap=True
-        )
+        fix = "" if choice.from_record else ": a larger --max-tokens gives them room"
+        messages.print(f"{cut} answers were cut off at their limit of tokens{fix}", markup=False, soft_wrap=True)
     if account:
         ended = {"ended": datetime.now(timezone.utc).isoformat(timespec="seconds")}
         where = {"model": choice.model, "base_url": None if choice.from_record else choice.address}

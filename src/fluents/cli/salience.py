@@ -13,6 +13,7 @@ from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.options import changed, with_options
 from fluents.cli.output import messages, step_progress
 from fluents.cli.resuming import Destination, TraceFile, each_trace
+from fluents.cli.unread import telling_unread
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.report.terminal import plain
@@ -44,6 +45,8 @@ def salience(
     Ctrl-C keeps the procedures that are done; `--resume` goes on, and answers are kept in a cache.
 
     Example: `fluents track soup.md | fluents salience -o rated.jsonl`
+
+    Example: `fluents salience soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME`
     """
     from fluents.report.salience_tables import salience_view
 
@@ -76,11 +79,11 @@ def _method(
 
     model_name = choice.model or "recorded model"
     rater = model_name if form == "paper" else f"{model_name}, {form}"
-    with open_model(choice) as model:
+    with open_model(choice) as model, telling_unread("ratings without a value") as unread:
 
         def ask(trace: Trace) -> Trace:
             with step_progress(trace.procedure.goal or trace.id, 0) as on_answer:
-                return rate_by_asking(
+                done = rate_by_asking(
                     trace,
                     model,
                     rater,
@@ -90,8 +93,17 @@ def _method(
                     on_answer=on_answer,
                     max_tokens=choice.max_tokens,
                 )
+            unread.add(_without_value(done, rater, scopes))
+            return done
 
         yield ask, rater
+
+
+def _without_value(trace: Trace, rater: str, scopes: tuple[Scope, ...]) -> Iterator[str]:
+    """What is said of those ratings of the run that have no value."""
+    for one in trace.salience:
+        if one.rater == rater and one.value is None and ("global" if one.step is None else "local") in scopes:
+            yield one.explanation or ""
 
 
 def _offline(trace: Trace, scopes: tuple[Scope, ...]) -> Trace:

@@ -14,6 +14,7 @@ import typer
 from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.output import messages
 from fluents.cli.track_run import Drawing, Run, at_once, one_by_one
+from fluents.cli.unread import Unread
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
 
@@ -117,15 +118,16 @@ class Tally:
     """Counts what is worth telling at the end of a run."""
 
     def __init__(self) -> None:
-        self._removed = self._unread = self._unanswered = 0
+        self._removed = self._unanswered = 0
+        self._unread = Unread()
 
     def counted(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         from fluents.trackers.llm.stages import NOT_VERIFIED
 
         for trace in traces:
-            removed = sum(reject.reason == NOT_VERIFIED for reject in trace.rejects)
-            self._removed += removed
-            self._unread += len(trace.rejects) - removed
+            unread = [reject.reason for reject in trace.rejects if reject.reason != NOT_VERIFIED]
+            self._unread.add(unread)
+            self._removed += len(trace.rejects) - len(unread)
             self._unanswered += len(trace.procedure.steps) - len(trace.covered_steps)
             yield trace
 
@@ -134,13 +136,9 @@ class Tally:
             messages.print(
                 f"verification removed {self._removed} pairs: they are among the rejects", markup=False, soft_wrap=True
             )
-        if self._unread or self._unanswered:
-            messages.print(
-                f"{self._unread} answers or parts of them could not be read: they are among the rejects; "
-                f"{self._unanswered} steps are without any answer",
-                markup=False,
-                soft_wrap=True,
-            )
+        self._unread.tell("among the rejects")
+        if self._unanswered:
+            messages.print(f"{self._unanswered} steps are without any answer", markup=False)
 
 
 def rehearse(wanted: Iterable[Procedure], choice: LlmChoice, drawing: Drawing, as_json: bool | None) -> None:

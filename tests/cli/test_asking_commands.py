@@ -1,7 +1,8 @@
-"""`--max-tokens` reaches every question of every command, and whoever needs it is told of it."""
+"""What all commands that ask a language model have in common: room for answers, and word of those that went wrong."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -113,3 +114,17 @@ def test_an_answer_without_room_is_told_with_what_gives_it_more(
         assert "were cut off" in told
         assert "--max-tokens" in told
     assert "cut off" not in run(command, *ask, "--max-tokens", "2000")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_answers_nobody_could_read_are_told_with_a_reason(command: str, run: Run, server: FaultyServer) -> None:
+    """Else a model that cannot do it would look like one that finds nothing."""
+    ask = ("--base-url", server.base_url, "--no-cache")
+    assert "could not be read" not in run(command, *ask)
+    server.fault = lambda number, body: "empty"  # noqa: ARG005
+    assert re.search(r"\d answers or parts of them could not be read: .*it is empty", run(command, *ask))
+    said = "max_tokens is too large: this model's \x1b[31mcontext length is 9"
+    server.refuse = lambda body: (400, {"error": {"message": said}})  # noqa: ARG005
+    told = run(command, *ask)
+    assert re.search(r"could not be read: .*max_tokens is too large", told)
+    assert "\x1b[31m" not in told
