@@ -53,6 +53,8 @@ def _with_id(number: int) -> bytes:
         ([b'{"id":"x"}\n'], "not a fluents record", 1),
         ([b"[1, 2]\n"], "expected a JSON object", 1),
         ([b"[" * 100_000], "malformed JSON", 1),
+        ([b'{"kind":"trace","fluents":1,"kind":"procedure"}\n'], "the key 'kind' comes twice in one object", 1),
+        ([b'{"kind":"trace","fluents":1,"x":[{"%b":1,"%b":2}]}\n' % (b"k" * 999, b"k" * 999)], "the key 'kkk", 1),
         ([b'{"fluents":1,"kind":"trace","procedure":{"id":"x","steps":["a"]},"chnages":[]}\n'], "chnages", 1),
     ],
 )

@@ -6,10 +6,13 @@ Reading streams and never holds more than a line; writing is atomic, so a file i
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -38,7 +41,7 @@ def dumps(record: AnyRecord) -> bytes:
 def loads(line: bytes | str, where: str = "input") -> AnyRecord:
     """The record a line holds. `where` is named in the error if it holds none."""
     data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
-    for cls, prefix in _PREFIX.items():  # the form `dumps` writes: parsed once, straight into the record
+    for cls, prefix in _PREFIX.items():  # the form `dumps` writes, no key twice: parsed once, straight into the record
         if data.startswith(prefix):
             return validate_json(cls, b"{" + data[len(prefix) :], where)
     value = parse_json(data, where)
@@ -77,9 +80,9 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
 
 
 def parse_json(data: bytes, where: str) -> Any:
-    """Decoded JSON, or an InputError that says what is wrong with it."""
+    """Decoded JSON, or an InputError that says what is wrong with it. A key that comes twice in one object is wrong."""
     try:
-        return from_json(data, allow_inf_nan=False)
+        value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         try:
             data.decode("utf-8")
@@ -94,6 +97,15 @@ def parse_json(data: bytes, where: str) -> Any:
                 "truncated: this ends in the middle of a record", where=where, fix="copy or make the file again"
             ) from None
         raise InputError(f"malformed JSON: {error}", where=where) from None
+    # from_json keeps the last of two values under one key without a word; what numbers say does not matter here
+    json.loads(data, object_pairs_hook=partial(_refuse_repeated_key, where), parse_int=str, parse_float=str)
+    return value
+
+
+def _refuse_repeated_key(where: str, pairs: list[tuple[str, None]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise InputError(f"the key {repeated!r:.80} comes twice in one object", where=where, fix="keep one of them")
 
 
 def validate(cls: type[AnyRecord], value: dict[str, Any], where: str) -> AnyRecord:
