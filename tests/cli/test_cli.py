@@ -163,8 +163,7 @@ def test_a_reader_that_goes_away_is_no_error(mirror: Path) -> None:  # noqa: ARG
     command = f"{sys.executable} -m fluents data show openpi:train -n 600 --json | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith('{"fluents":1')
-    assert "Traceback" not in done.stderr
-    assert "BrokenPipe" not in done.stderr
+    assert done.stderr == ""
 
 
 def test_interrupting_leaves_no_half_file(tmp_path: Path) -> None:
@@ -183,5 +182,5 @@ def test_interrupting_leaves_no_half_file(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert b"Traceback" not in errors
+    assert errors == b"interrupted\n"
     assert list(tmp_path.iterdir()) == []

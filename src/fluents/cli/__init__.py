@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import typer
@@ -33,6 +32,9 @@ app.add_typer(eval_.app, name="eval")
 app.add_typer(train.app, name="train")
 app.add_typer(weights.app, name="weights")
 
+INTERRUPTED = 130
+"""The status of a command that Ctrl-C ended."""
+
 
 @app.callback(invoke_without_command=True)
 def _root(
@@ -50,13 +52,10 @@ def main() -> None:
     except FluentsError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output (head, less) has gone; Python would complain again when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer ends so on Ctrl-C, and says nothing
+            print("interrupted", file=sys.stderr)
+        raise
     except OSError as error:  # a full disk, a file that went away: the user's to mend, whichever command met it
         print(
             f"error: {error.strerror or error}\n  where: {error.filename or 'while reading or writing'}",
