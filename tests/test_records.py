@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from fluents import jsonl
 from fluents.records import Procedure, StateChange, Trace
+from strategies import words
 
 PROCEDURE = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it."))
 CHANGE = StateChange(step=1, entity="water", attribute="temperature", before="cold", after="boiling")
@@ -25,6 +33,40 @@ def test_the_free_form_part_of_a_record_cannot_be_changed_either() -> None:
         procedure.extra["page"] = 4
     with pytest.raises(TypeError, match="frozen"):
         procedure.extra.update(page=4)
+
+
+def test_nor_can_what_is_inside_of_it() -> None:
+    procedure = Procedure(id="tea", steps=("Boil.",), extra={"pages": [3, {"lines": [1]}]})
+    pages: Any = procedure.extra["pages"]
+    attempts: list[Callable[[], object]] = [
+        lambda: pages.append(4),
+        lambda: pages.__setitem__(0, 4),
+        lambda: pages.sort(),
+        lambda: pages.__iadd__([4]),
+        lambda: pages[1].update(lines=[]),
+        lambda: pages[1]["lines"].clear(),
+    ]
+    for attempt in attempts:
+        with pytest.raises(TypeError, match="frozen"):
+            attempt()
+    assert procedure.extra == {"pages": [3, {"lines": [1]}]}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(words, JSON, max_size=3))
+def test_any_free_form_part_is_kept_copied_and_written_as_it_came(extra: dict[str, Any]) -> None:
+    given_text = json.dumps(extra)
+    procedure = Procedure(id="tea", steps=("Boil.",), extra=extra)
+    assert json.dumps(procedure.extra) == given_text
+    for same in (copy.deepcopy(procedure), procedure.replace(id="tea"), jsonl.loads(jsonl.dumps(procedure))):
+        assert same == procedure
+        assert jsonl.dumps(same) == jsonl.dumps(procedure)
 
 
 def test_an_unknown_field_is_an_error_not_a_silent_loss() -> None:

@@ -24,16 +24,36 @@ Text: TypeAlias = Annotated[str, StringConstraints(pattern=r"\S")]
 Modality: TypeAlias = Literal["with_image", "without_image", "both"]
 
 
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError("records are frozen: build a new one with .replace(...)")
+
+
 class FrozenDict(dict[str, Any]):
     """A dict that refuses to change, so that a record holding one stays a value."""
 
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("records are frozen: build a new one with .replace(...)")
-
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy is made at once, not key by key
+        return FrozenDict, (dict(self),)
 
-Extra: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(FrozenDict)]
+
+class FrozenList(list[Any]):
+    """Likewise a list, inside of one."""
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenList, (list(self),)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return FrozenDict({key: _frozen(item) for key, item in value.items()})
+    return FrozenList(map(_frozen, value)) if isinstance(value, list) else value
+
+
+Extra: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(_frozen)]
 
 
 class Record(BaseModel):
