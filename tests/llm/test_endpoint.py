@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from faulty_server import Body, FaultyServer, in_turn
-from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
+from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question, transport
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import DOWN_AFTER, Endpoint
 from fluents.llm.patience import Patience
@@ -254,6 +255,21 @@ def test_a_server_that_is_not_there_is_told_without_waiting() -> None:
     with open_endpoint(gone, sleeps=sleeps) as endpoint, pytest.raises(EndpointError, match="cannot connect"):
         endpoint.ask(Question("?"))
     assert sleeps == []
+
+
+def test_a_server_that_does_not_speak_https_is_told_without_waiting_for_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes the call and says nothing, as many do: the long time that an answer may take is not for that."""
+    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
+        started = time.monotonic()
+        with Endpoint(address, "any", manner=Manner(timeout=120)) as endpoint:
+            with pytest.raises(EndpointError, match=r"cannot connect: .*timed out"):
+                endpoint.ask(Question("?"))
+            assert endpoint.usage.requests == 1
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
 from fluents.llm.access import OPENAI, checked_url, is_loopback
 from fluents.llm.cache import Cache, question_key
 from fluents.llm.patience import LONGEST_ASKED_WAIT, retry_after
-from fluents.llm.transport import bounded_client, could_not_connect
+from fluents.llm.transport import bounded_client, could_not_connect, time_limits
 from fluents.llm.usage import Meter, Usage
 from fluents.llm.wire import BrokenReply, Manner, Reply, body, one_line, read_reply, refused_parameter
 
@@ -71,8 +71,9 @@ class Endpoint:
         # A proxy has no business between this machine and itself.
         http = bounded_client(self.manner.timeout, use_proxies=not is_loopback(self.base_url))
         kind = openai.OpenAI if self.base_url == OPENAI else _StrangersClient
+        limits = time_limits(self.manner.timeout)
         self._client = kind(
-            base_url=self.base_url, api_key=key or NO_KEY, timeout=self.manner.timeout, max_retries=0, http_client=http
+            base_url=self.base_url, api_key=key or NO_KEY, timeout=limits, max_retries=0, http_client=http
         )
 
     @property
@@ -145,14 +146,16 @@ class Endpoint:
         self._meter.add(requests=1)
         try:
             return read_reply(resource.with_raw_response.create(**sent).http_response.content, self.manner.api)
-        except openai.APITimeoutError:
-            raise _Later(f"no answer within {self.manner.timeout:g} s") from None
-        except openai.APIConnectionError as error:
+        except openai.APIConnectionError as error:  # a time-out is one
             reason = one_line(self._without_key(f"{error.__cause__ or error}"))
             if could_not_connect(error) and not self._has_answered:
                 raise EndpointError(
-                    f"cannot connect: {reason}", where=self.base_url, fix="check the address; is the server running?"
+                    f"cannot connect: {reason}",
+                    where=self.base_url,
+                    fix="check the address (http or https?); is it up?",
                 ) from None
+            if isinstance(error, openai.APITimeoutError):
+                raise _Later(f"no answer within {self.manner.timeout:g} s") from None
             raise _Later(f"the connection failed: {reason}") from None
         except BrokenReply as error:
             raise _Later(str(error)) from None

@@ -17,6 +17,9 @@ _bases = (base.__module__ for base in openai.DefaultHttpxClient.__mro__)
 _http: Any = import_module(next(module for module in _bases if not module.startswith("openai")).partition(".")[0])
 """httpx, under the name this version of the client uses it by."""
 
+CONNECT_SECONDS = 20.0
+"""For a connection, at most: an answer may take long, but whoever is there takes a call at once."""
+
 MAX_REPLY_BYTES = 16 * 2**20
 """No answer comes near this."""
 
@@ -59,6 +62,11 @@ def bounded_client(timeout: float, *, use_proxies: bool) -> Any:
     )
 
 
+def time_limits(timeout: float) -> openai.Timeout:
+    """For each piece of an answer so many seconds, and no longer than is sensible for the connection."""
+    return openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+
+
 def could_not_connect(error: openai.APIConnectionError) -> bool:
-    """Whether no connection came about: nobody listens there, or there is no such name."""
-    return isinstance(error.__cause__, _http.ConnectError)
+    """Whether no connection came about: nobody listens there or speaks https, or there is no such name."""
+    return isinstance(error.__cause__, (_http.ConnectError, _http.ConnectTimeout))
