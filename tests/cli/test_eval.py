@@ -175,6 +175,7 @@ def test_compare_tests_the_difference(run: Run, gold: Path, tmp_path: Path) -> N
     difference = values["differences"]["exact"]["f1"]
     assert difference["value"] == pytest.approx(values["a"]["exact"]["f1"] - values["b"]["exact"]["f1"])
     assert 0 < difference["p_randomisation"] <= 1
+    assert values["names"] == {"a": str(gold), "b": str(worse)}
     table = run("eval", "compare", gold, worse, "--gold", gold, "--metric", "cluster")
     assert "p, randomisation" in table.out
     assert "metric:cluster" in table.out

@@ -132,10 +132,10 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     assert kept.changes == ()
     assert "soup: nothing matters enough, 2 changes left out" in capsys.readouterr().err
     shown = page([kept])
-    assert "Only entities of salience &gt;=5 by offline-1 are shown." in shown
+    assert "Only what matters is shown (salience &gt;=5 by offline-1)." in shown
     assert "Nothing changes." not in shown
     Console(width=100).print(trace_view(kept))
-    assert "only entities of salience >=5 by offline-1" in capsys.readouterr().out
+    assert "only what matters is shown (salience >=5 by offline-1)" in capsys.readouterr().out
     pred = tmp_path / "pred.jsonl"
     jsonl.write([trace(SOUP, "bank account"), trace(TEA, "bank account")], pred)
     values = score(run, "original", "--gold", gold, "--pred", pred, "--min-salience", "5")

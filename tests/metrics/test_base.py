@@ -100,6 +100,12 @@ def test_a_score_goes_into_json() -> None:
     assert (as_dict["steps"], as_dict["procedures"], as_dict["warnings"]) == (3, 2, [])
 
 
+def test_a_printed_score_is_its_figures_and_its_signature() -> None:
+    """Not the statistics, which have a line a step."""
+    score = score_of(ROWS)
+    assert str(score) == f"all: precision 60.00, recall 37.50, f1 46.15\n{score.signature}"
+
+
 counts = st.integers(0, 50)
 
 

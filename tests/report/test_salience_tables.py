@@ -22,7 +22,8 @@ def rating(entity: str, value: float | None, step: int | None = None, rater: str
 
 def test_the_highest_rated_comes_first_and_others_raters_are_left_out() -> None:
     lines = shown(rating("cup", 2), rating("moon", None), rating("tea", 4.5), rating("cup", 5, rater="A1"))
-    assert lines == [["Make", "tea"], ["entity", "goal"], ["tea", "4.5"], ["cup", "2"], ["moon", "–"]]
+    assert lines == [["Make", "tea"], ["entity", "goal"], ["tea", "4.5"], ["cup", "2.0"], ["moon", "–"]]
+    assert shown(rating("cup", 2))[2] == ["cup", "2"], "a scale of whole numbers stays one"
 
 
 def test_steps_have_their_columns_as_far_as_there_is_room() -> None:

@@ -57,7 +57,9 @@ def test_published_numbers_stand_under_their_rows_and_gaps_show() -> None:
 
 def test_differences() -> None:
     found = compare(SCORE, SCORE, resamples=10)
-    assert "0.00 [0.00, 0.00]" in text(comparison_table(SCORE, SCORE, found))
+    shown = text(comparison_table(SCORE, SCORE, found, ("ours.jsonl", "[red]theirs")))
+    assert "0.00 [0.00, 0.00]" in shown
+    assert shown.index("A: ours.jsonl") < shown.index("B: [red]theirs")
 
 
 def test_parts_say_how_many_procedures_they_have_and_few_have_no_interval() -> None:

@@ -271,9 +271,10 @@ def compare(
     if as_json:
         shown = {row: {column: asdict(one) for column, one in columns.items()} for row, columns in found.items()}
         sides = {name: score.rows for name, score in zip("ab", scores, strict=True)}
-        show_json(finite_only({**sides, "differences": shown, "signature": str(scores[0].signature)}))
+        names = {"names": {"a": first, "b": second}}
+        show_json(finite_only({**names, **sides, "differences": shown, "signature": str(scores[0].signature)}))
         return
-    show(comparison_table(scores[0], scores[1], found))
+    show(comparison_table(scores[0], scores[1], found, (first, second)))
     show(notes(scores[0], {}))
     print(scores[0].signature)
 

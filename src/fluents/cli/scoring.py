@@ -152,7 +152,7 @@ def _show_tables(
         from fluents.report.salience_tables import raters_table
 
         show("")
-        show(raters_table({task.pred.name: score} | more["raters"]))
+        show(raters_table({task.options.get("rater") or task.pred.name: score} | more["raters"]))
     if "by" in more:
         show("")
         show(tables.parts_table(more["by"], more["by intervals"], task.by or ""))

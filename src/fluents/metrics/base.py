@@ -162,7 +162,7 @@ class Signature:
         return {key: (ours.get(key), theirs.get(key)) for key in ours | theirs if ours.get(key) != theirs.get(key)}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Score:
     """The result of a metric: rows of figures, how they are computed, and what they were computed on."""
 
@@ -190,6 +190,15 @@ class Score:
 
     def __getitem__(self, row: str) -> dict[str, float]:
         return self.rows[row]
+
+    def __repr__(self) -> str:
+        """The figures, a line a row, and the signature: what one wants to see when one prints a score."""
+        digits = 2 if self.scale > 1 else 3
+        lines = [
+            f"{row}: " + ", ".join(f"{column} {value:.{digits}f}" for column, value in columns.items())
+            for row, columns in self.rows.items()
+        ]
+        return "\n".join((*lines, str(self.signature)))
 
     @property
     def n_steps(self) -> int:

@@ -23,14 +23,15 @@ def salience_view(trace: Trace, rater: str) -> RenderableType:
     places: list[int | None] = [*([None] if any(step is None for _, step in values) else []), *steps]
     entities = list(dict.fromkeys(entity for entity, _ in values))
     entities.sort(key=lambda entity: [-(values.get((entity, place)) or 0) for place in places])
-    rows = [[entity, *(_shown(values.get((entity, place))) for place in places)] for entity in entities]
+    digits = 0 if all(value is None or float(value).is_integer() for value in values.values()) else 1
+    rows = [[entity, *(_shown(values.get((entity, place)), digits) for place in places)] for entity in entities]
     heading = ["entity", *("goal" if place is None else f"step {place}" for place in places)]
     title = plain(trace.procedure.goal or trace.id, "bold")
     return Group(title, table_of(heading, rows) if rows else plain("   nothing to rate", "dim"))
 
 
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:g}"
+def _shown(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def raters_table(scores: Mapping[str, Score]) -> Table:

@@ -113,7 +113,9 @@ def errors_table(score: Score) -> Table:
     return table_of([f"wrong in, of {wrong:,} predictions", "%", "2020 paper, by hand"], rows)
 
 
-def comparison_table(first: Score, second: Score, found: Mapping[str, Mapping[str, Difference]]) -> Table:
+def comparison_table(
+    first: Score, second: Score, found: Mapping[str, Mapping[str, Difference]], names: tuple[str, str]
+) -> Table:
     """Two systems, their difference with its interval, and the two tests."""
     rows = []
     for row, columns in found.items():
@@ -123,7 +125,8 @@ def comparison_table(first: Score, second: Score, found: Mapping[str, Mapping[st
             between = with_interval(difference.value, difference.interval, places)
             chances = (difference.p_bootstrap, difference.p_randomisation)
             rows.append([f"{row} {column}", *values, between, *(f"{chance:.4f}" for chance in chances)])
-    return table_of(["", "A", "B", "A − B", "p, bootstrap", "p, randomisation"], rows)
+    title = f"A: {names[0]}\nB: {names[1]}"
+    return table_of(["", "A", "B", "A − B", "p, bootstrap", "p, randomisation"], rows, title)
 
 
 def cases_view(found: Iterable[StepCase]) -> RenderableType:

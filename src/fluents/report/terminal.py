@@ -37,7 +37,7 @@ def trace_view(trace: Trace) -> RenderableType:
     parts: list[RenderableType] = [_heading(trace.procedure)]
     kept = trace.provenance.decoding.get("salience")
     if kept:
-        parts.append(plain(f"only entities of salience {kept}", "yellow"))
+        parts.append(plain(f"only what matters is shown (salience {kept})", "yellow"))
     nothing = "   no change of these" if kept else "   no change"
     rows = {step: [_cells(change) for change in changes] for step, _, changes in trace.by_step()}
     widths = [
@@ -80,13 +80,14 @@ def _cells(change: StateChange) -> tuple[Text, Text, Text, Text]:
 
 def _heading(procedure: Procedure) -> Text:
     heading = plain(procedure.goal or procedure.id, "bold")
-    details = [procedure.id, *(part for part in (procedure.topic, procedure.source) if part)]
-    return heading.append_text(plain("   " + " · ".join(dict.fromkeys(details)), "dim"))
+    details = dict.fromkeys((procedure.id if procedure.goal else None, procedure.topic, procedure.source))
+    return heading.append_text(plain("   " + " · ".join(filter(None, details)), "dim"))
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", words: int = 1) -> Table:
     """A plain table whose first `words` columns are text, which may fold, and the others numbers."""
-    table = Table(title=title or None, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
+    table = Table(title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
+    table.title = plain(title) if title else None
     for index, name in enumerate(columns):
         is_text = index < words
         table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
