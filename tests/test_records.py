@@ -105,6 +105,13 @@ def test_replace_validates_and_keeps_the_rest() -> None:
         CHANGE.replace(entity="")
 
 
+def test_a_printed_record_shows_what_it_holds_and_not_what_it_does_not() -> None:
+    change = StateChange(step=1, entity="pot", attribute="heat", before="cold", after="hot", support=0.5)
+    assert repr(change) == (
+        "StateChange(step=1, entity='pot', attribute='heat', before='cold', after='hot', support=0.5)"
+    )
+
+
 def test_the_sentence_is_the_raw_one_where_there_is_one() -> None:
     assert CHANGE.sentence == "temperature of water was cold before and boiling afterwards"
     assert CHANGE.replace(raw="The water boils.").sentence == "The water boils."

@@ -6,7 +6,7 @@ All are frozen and validated. Words are kept as their source wrote them; what fl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
@@ -64,6 +64,11 @@ class Record(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """A validated copy with some fields set anew."""
         return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | changes)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """What differs from the defaults: most fields are empty, and would hide the others."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        return [(name, value) for name, value in super().__repr_args__() if defaults.get(name or "") != value]
 
 
 class Procedure(Record):

@@ -33,6 +33,7 @@ ModeName = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs.")]
 ByAny = Annotated[str | None, typer.Option("--by", help="topic, seen, position, mentioned or modality.")]
+ByWhole = Annotated[str | None, typer.Option("--by", help="topic or seen.")]
 BySteps = Annotated[str | None, typer.Option("--by", help="topic, seen or position.")]
 Worst = Annotated[int, typer.Option("--worst", min=0, help="Show the N steps that cost most, gold beside prediction.")]
 
@@ -123,7 +124,7 @@ def cluster(
 
 @app.command()
 @with_options
-def schemata(sides: Sides, by: BySteps = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
+def schemata(sides: Sides, by: ByWhole = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
     """OpenPI2.0 (2024): which attributes of which entities change, in the procedure and in each step.
 
     Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
