@@ -55,6 +55,14 @@ def test_segment_gives_jsonl_to_a_pipe_and_a_view_on_request() -> None:
     assert "Season with salt" in view
 
 
+def test_a_folder_is_its_texts_whatever_their_case_but_no_hidden_ones(tmp_path: Path) -> None:
+    for name in ("B.TXT", "a.markdown"):
+        (tmp_path / name).write_text(f"# {name}\n\n1. Boil the water.\n")
+    (tmp_path / "._B.TXT").write_bytes(b"\x00\xff")  # as some systems leave them on shared disks
+    goals = [json.loads(line)["goal"] for line in run("segment", tmp_path).stdout.splitlines()]
+    assert goals == ["B.TXT", "a.markdown"]
+
+
 def test_segment_reads_standard_input_json_and_another_goal(tmp_path: Path) -> None:
     text = run("segment", "-", "--goal", "Brew", stdin="Boil the water. Pour it over the leaves.")
     assert jsonl.loads(text.stdout).goal == "Brew"  # type: ignore[union-attr]
@@ -79,7 +87,7 @@ def test_segment_says_what_is_wrong_with_a_file(tmp_path: Path, content: bytes, 
 
 
 def test_segment_on_what_is_no_file(tmp_path: Path) -> None:
-    assert "this is a folder, not a file" in fails("segment", tmp_path)
+    assert "no text or JSON file in this folder" in fails("segment", tmp_path)
     assert "no such file" in fails("segment", tmp_path / "none.txt")
 
 
@@ -153,10 +161,29 @@ def test_a_missing_dataset_says_how_to_get_it(tmp_path: Path, monkeypatch: pytes
     assert "fluents data get openpi" in fails("data", "show", "openpi:dev")
 
 
+def test_an_unknown_dataset_is_told_with_all_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLUENTS_CACHE", str(tmp_path))
+    for command in ("get", "stats"):
+        assert "openpi2-outputs" in fails("data", command, "opnpi")
+
+
+def test_the_list_of_datasets_has_json_types_for_programs() -> None:
+    row = json.loads(run("data", "list", "--json").stdout)[0]
+    assert row["name"] == "openpi"
+    assert row["splits"][:3] == ["train", "dev", "test"]
+    assert row["here"] in (True, False)
+    assert "train dev test" in run("data", "list").stdout
+
+
 def test_data_stats_on_the_published_files(mirror: Path) -> None:  # noqa: ARG001
     rows = json.loads(run("data", "stats", "openpi-c", "--json").stdout)["openpi-c"]
     assert [row["counted"] for row in rows if row["what"] == "steps"] == [2403, 219, 345]
     assert "2,403" in run("data", "stats", "openpi-c").stdout
+
+
+def test_a_page_that_cannot_be_written_is_told_before_anything_is_tracked(tmp_path: Path) -> None:
+    told = fails("track", SOUP, "--fast", "--html", tmp_path / "no folder" / "soup.html")
+    assert "cannot write here" in told
 
 
 def test_a_reader_that_goes_away_is_no_error(mirror: Path) -> None:  # noqa: ARG001

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import download_progress, emit, messages, show, show_json
+from fluents.cli.output import counted, download_progress, emit, messages, show, show_json
 
 app = typer.Typer(
     help="The published datasets: what there is, fetching it, reading it, writing it in other shapes.",
@@ -39,9 +39,9 @@ def list_(
                 "name": name,
                 "what": dataset.about,
                 "paper": dataset.paper,
-                "splits": " ".join(dataset.splits),
+                "splits": list(dataset.splits),
                 "licence": catalogue.LICENCES[dataset.files or name],
-                "here": "yes" if catalogue.is_here(dataset.files or name) else "no",
+                "here": catalogue.is_here(dataset.files or name),
             }
             for name, dataset in DATASETS.items()
         ]
@@ -49,7 +49,13 @@ def list_(
     if as_json:
         show_json(rows)
     else:
-        show(table_of(columns, ([str(row[column] or "-") for column in columns] for row in rows), words=len(columns)))
+        show(table_of(columns, ([_cell(row[column]) for column in columns] for row in rows), words=len(columns)))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(value) if isinstance(value, list) else str(value or "-")
 
 
 @app.command()
@@ -61,9 +67,9 @@ def get(
     Example: `fluents data get openpi openpi-c`
     """
     from fluents.data import catalogue
-    from fluents.data.datasets import DATASETS
+    from fluents.data.datasets import DATASETS, find
 
-    wanted = [DATASETS[name].files or name if name in DATASETS else name for name in names or catalogue.DATASETS]
+    wanted = [find(name).files or name for name in names or DATASETS]
     if catalogue.mirror_dir():
         messages.print("FLUENTS_DATA_MIRROR is set: the commands read from there, not from the cache", style="yellow")
     for name in dict.fromkeys(wanted):
@@ -148,4 +154,4 @@ def convert(
         if missing:
             messages.print(f"{to} has no place for: {', '.join(missing)}", markup=False, style="yellow")
     if output != "-":
-        messages.print(f"wrote {count} record(s) to {output}", markup=False)
+        messages.print(f"wrote {counted(count, 'record')} to {output}", markup=False, soft_wrap=True)

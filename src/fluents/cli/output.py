@@ -27,6 +27,11 @@ def show(renderable: RenderableType) -> None:
     Console(highlight=False, width=width).print(renderable)
 
 
+def counted(number: int, what: str) -> str:
+    """ "1 record", "2 records"."""
+    return f"{number} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def show_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
@@ -38,7 +43,7 @@ def emit(
     if path is not None:
         count = jsonl.write(records, path)
         if path != "-":
-            messages.print(f"wrote {count} record(s) to {path}", markup=False)
+            messages.print(f"wrote {counted(count, 'record')} to {path}", markup=False, soft_wrap=True)
     elif as_json or (as_json is None and not sys.stdout.isatty()):
         for record in records:
             sys.stdout.buffer.write(jsonl.dumps(record) + b"\n")

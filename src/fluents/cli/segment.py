@@ -6,18 +6,23 @@ import io
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
 from fluents.cli.output import emit
+from fluents.errors import InputError
 from fluents.jsonl import open_input
 from fluents.records import Procedure
 from fluents.report.terminal import procedure_view
 
+SUFFIXES = (".txt", ".md", ".markdown", ".json", ".jsonl")
+"""What of a folder is read."""
+
 
 def segment(
-    files: Annotated[list[str], typer.Argument(help="Texts or JSON files; - is standard input.")],
+    files: Annotated[list[str], typer.Argument(help="Texts, JSON files, folders, datasets; - is standard input.")],
     goal: Annotated[str | None, typer.Option(help="The goal, instead of the title found.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write JSONL to this file.")] = None,
     as_json: Annotated[
@@ -35,10 +40,10 @@ def segment(
 
 
 def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]:
-    """The procedures of files in any shape, text or JSON."""
+    """The procedures of files in any shape, text or JSON; a folder stands for those in it."""
     from fluents.data.shapes import read_traces
 
-    for file in files:
+    for file in _inside_folders(files):
         if _is_json(file):
             for trace in read_traces(file):
                 yield trace.procedure if goal is None else trace.procedure.replace(goal=goal)
@@ -47,6 +52,21 @@ def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]
             from fluents.segment import segment as segment_text
 
             yield segment_text(read_text(file), goal=goal, source=None if file == "-" else file)
+
+
+def _inside_folders(names: list[str]) -> list[str]:
+    """The names, a folder's own files in its place, but for hidden ones."""
+    found: list[str] = []
+    for name in names:
+        if name == "-" or not Path(name).is_dir():
+            found.append(name)
+            continue
+        files = (file for file in Path(name).iterdir() if file.suffix.lower() in SUFFIXES and file.name[0] != ".")
+        inside = sorted(map(str, files))
+        if not inside:
+            raise InputError("no text or JSON file in this folder", where=name, fix=f"looked for {' '.join(SUFFIXES)}")
+        found += inside
+    return found
 
 
 def _is_json(file: str) -> bool:

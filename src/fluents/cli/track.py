@@ -17,7 +17,7 @@ from fluents import jsonl
 from fluents.cli.keeping import Salient
 from fluents.cli.models import ModelChoice
 from fluents.cli.options import changed, with_options
-from fluents.cli.output import emit, messages
+from fluents.cli.output import counted, emit, messages
 from fluents.cli.resuming import whole_traces
 from fluents.cli.segment import procedures, unique_ids
 from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
@@ -26,9 +26,6 @@ from fluents.cli.track_neural import NeuralChoice, open_neural
 from fluents.cli.track_run import Drawing, Run
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
-
-SUFFIXES = (".txt", ".md", ".json", ".jsonl")
-"""What of a folder is read."""
 
 
 @with_options
@@ -69,11 +66,12 @@ def track(
         raise InputError("--resume needs --output", fix="name the file to go on with")
     choices = Choices(drawing, local, llm, model, neural)
     choices.refuse_foreign(tracker)
-    wanted = islice(unique_ids(procedures(_expanded(files), goal)), limit)
+    wanted = islice(unique_ids(procedures(files, goal)), limit)
     if llm.dry_run and tracker == "llm":
         rehearse(wanted, llm, drawing, as_json)
         return
-    with choices.opened(tracker) as track_all:
+    # The page is opened first: a place that cannot be written to is told before the work, not after it.
+    with jsonl.atomic_output(html) if html else nullcontext() as shown, choices.opened(tracker) as track_all:
         run = salient.after(track_all)
         if output is None or output == "-":
             done = run(wanted)
@@ -81,11 +79,11 @@ def track(
             emit(traces, _view, output, as_json)
         else:
             traces = _into_file(wanted, run, Path(output), resume)
-    if html:
-        from fluents.report.page import page
+        if shown:
+            from fluents.report.page import page
 
-        with jsonl.atomic_output(html) as stream:
-            stream.write(page(list(traces)).encode())
+            shown.write(page(list(traces)).encode())
+    if html:
         messages.print(f"wrote {html}", markup=False)
 
 
@@ -128,19 +126,52 @@ class Choices:
 def _into_file(wanted: Iterator[Procedure], run: Run, path: Path, resume: bool) -> list[Trace]:
     """Append each trace as it is done, so that an interrupted run loses nothing that was finished."""
     kept = whole_traces(path) if resume and path.exists() else []
-    have = {trace.id for trace in kept}
-    left = (procedure for procedure in wanted if procedure.id not in have)
+    left = _left(wanted, {trace.id: trace for trace in kept}, path)
     first = list(islice(left, 1))  # before the file is opened: what cannot be read must not empty it
     with jsonl.open_output(path, append=True) as stream:
         traces = run(chain(first, left))
         if not resume:
             traces = _emptied_once_one_is_done(traces, stream, path)
-        for trace in traces:
-            stream.write(jsonl.dumps(trace) + b"\n")
-            stream.flush()
-            kept.append(trace)
-    messages.print(f"{len(kept)} procedure(s) in {path}", markup=False)
+        try:
+            for trace in _warned_of_other_settings(traces, kept):
+                stream.write(jsonl.dumps(trace) + b"\n")
+                stream.flush()
+                kept.append(trace)
+        except KeyboardInterrupt:
+            if kept:
+                messages.print(f"what is done is in {path}; --resume goes on", markup=False, soft_wrap=True)
+            raise
+    messages.print(f"{counted(len(kept), 'procedure')} in {path}", markup=False, soft_wrap=True)
     return kept
+
+
+def _left(wanted: Iterator[Procedure], done: dict[str, Trace], path: Path) -> Iterator[Procedure]:
+    """What is still to do. A procedure that has another text by now is not done, though its id is there."""
+    for procedure in wanted:
+        if procedure.id not in done:
+            yield procedure
+            continue
+        before = done[procedure.id].procedure
+        if (before.goal, before.steps) != (procedure.goal, procedure.steps):
+            raise InputError(
+                f"{procedure.id} is there with another text",
+                where=path,
+                fix="leave --resume out to track everything again, or name another --output",
+            )
+
+
+def _warned_of_other_settings(traces: Iterator[Trace], kept: list[Trace]) -> Iterator[Trace]:
+    before = kept[-1:]
+    for trace in traces:
+        if before and _settings(trace) != _settings(before.pop()):
+            messages.print("the traces that were there were made with other settings", style="yellow")
+        yield trace
+
+
+def _settings(trace: Trace) -> tuple[object, ...]:
+    made = trace.provenance
+    drawn = {name: value for name, value in made.decoding.items() if name != "removed"}  # a count, not a setting
+    return made.tracker, made.model, made.seed, drawn
 
 
 def _emptied_once_one_is_done(traces: Iterator[Trace], stream: IO[bytes], path: Path) -> Iterator[Trace]:
@@ -160,22 +191,6 @@ def _emptied_once_one_is_done(traces: Iterator[Trace], stream: IO[bytes], path: 
 def _empty(stream: IO[bytes], path: Path) -> None:
     if path.is_file():  # not a pipe or a device
         stream.truncate(0)
-
-
-def _expanded(names: list[str]) -> list[str]:
-    """The names, a folder standing for the texts and JSON files in it."""
-    found: list[str] = []
-    for name in names:
-        if name != "-" and Path(name).is_dir():
-            inside = sorted(str(file) for file in Path(name).iterdir() if file.suffix in SUFFIXES)
-            if not inside:
-                raise InputError(
-                    "no text or JSON file in this folder", where=name, fix=f"looked for {' '.join(SUFFIXES)}"
-                )
-            found += inside
-        else:
-            found.append(name)
-    return found
 
 
 def _view(trace: Trace) -> RenderableType:

@@ -73,12 +73,17 @@ DATASETS: dict[str, Dataset] = {
 }
 
 
+def find(name: str) -> Dataset:
+    """The dataset of this name; an UnknownNameError says which there are."""
+    if name not in DATASETS:
+        raise UnknownNameError(f"no dataset {name!r}", fix=f"one of: {', '.join(DATASETS)}")
+    return DATASETS[name]
+
+
 def load(name: str) -> Iterator[AnyRecord]:
     """The records of a dataset's split, named "dataset:split"."""
     dataset, _, split = name.partition(":")
-    if dataset not in DATASETS:
-        raise UnknownNameError(f"no dataset {dataset!r}", fix=f"one of: {', '.join(DATASETS)}")
-    known = DATASETS[dataset]
+    known = find(dataset)
     if split not in known.splits:
         what = f"{dataset} has no split {split!r}" if split else f"which split of {dataset}?"
         raise UnknownNameError(what, fix=f"one of: {', '.join(f'{dataset}:{s}' for s in known.splits)}")
