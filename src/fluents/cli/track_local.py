@@ -37,6 +37,15 @@ class LocalChoice:
         _option(help="Answers drawn by `fluents train sample`, one file for each adapter of the setting."),
     ] = None
 
+    @property
+    def named(self) -> str:
+        """The setting's name."""
+        if not self.fast:
+            return self.setting
+        if self.setting not in ("default", "fast"):
+            raise InputError("--fast is a setting itself", fix=f"--fast, or --setting {self.setting}")
+        return "fast"
+
 
 def local_tracker(choice: LocalChoice, drawing: Drawing) -> LocalTracker:
     """The embedded tracker in a named setting, with what the command line changes of it."""
@@ -45,11 +54,16 @@ def local_tracker(choice: LocalChoice, drawing: Drawing) -> LocalTracker:
     from fluents.weights import DEFAULT, ensure
     from fluents.weights.catalogue import find, is_here
 
-    setting, replay = "fast" if choice.fast else choice.setting, choice.replay or []
+    setting, replay = choice.named, choice.replay or []
     if setting not in SETTINGS:
         raise UnknownNameError(f"no setting {setting!r}", fix=f"one of: {', '.join(SETTINGS)}")
     chosen = replace(SETTINGS[setting], seed=drawing.seed)
     if drawing.samples is not None:
+        if drawing.samples > 1 and chosen.sampling.temperature == 0:
+            raise InputError(
+                f"the setting {setting} takes the likeliest answer, which is always the same",
+                fix="leave out --fast, or --samples",
+            )
         chosen = replace(chosen, sampling=replace(chosen.sampling, samples=drawing.samples))
     if drawing.max_changes is not None:
         chosen = replace(chosen, consensus=replace(chosen.consensus, most=drawing.max_changes))
