@@ -131,6 +131,13 @@ def test_an_unknown_tracker_or_setting_is_refused_with_the_known_ones() -> None:
         fluents.track("Stir.", setting="slow")
 
 
+def test_a_file_name_is_not_tracked_as_if_it_were_a_text(tmp_path: Path) -> None:
+    (tmp_path / "soup.md").write_text("Boil the water.")
+    with pytest.raises(InputError, match="the name of a file") as caught:
+        fluents.track(str(tmp_path / "soup.md"))
+    assert "Path(" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_votes_with_adapters_that_are_shipped(name: str) -> None:
     assert {voter.adapter for voter in SETTINGS[name].voters} <= set(ADAPTERS)
