@@ -56,13 +56,14 @@ def get(
 
     Example: `fluents weights get`
     """
-    from fluents.weights.catalogue import DEFAULT
+    from fluents.weights.catalogue import DEFAULT, find, is_checked
     from fluents.weights.fetch import fetch
 
     name = name or DEFAULT
+    already = "already here: " if is_checked(find(name)) else ""
     with download_progress(name) as progress:
         path = fetch(name, source=source, progress=progress)
-    messages.print(f"{name}: {path}", markup=False, soft_wrap=True)
+    messages.print(f"{name}: {already}{path}", markup=False, soft_wrap=True)
 
 
 @app.command()
