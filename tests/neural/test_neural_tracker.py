@@ -34,7 +34,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Systems that were taught a little: enough to write sentences, not enough to be sure of them."""
-    from fluents.training.neural import Settings, train
+    from fluents.training.neural import train
+    from fluents.training.neural_settings import Settings
 
     folder = tmp_path_factory.mktemp("taught")
     settings = Settings(epochs=30, batch=64, learning_rate=8e-3, warmup=0.2, metric="last")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,16 +18,50 @@ if os.environ.get("CI") != "true":
     pytest.importorskip("torch", reason="training: pip install 'fluents[train]'")
 
 
+OFFLINE = """
+import json, socket, sys
+from pathlib import Path
+
+asked = []
+
+def refused(*address, **_):
+    asked.append(repr(address))
+    raise OSError("the network was asked")
+
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refused
+
+from fluents.neural.checkpoint import begin
+from fluents.training.base import write_folder
+
+base, folder = sys.argv[1:]
+write_folder(Path(base), Path(folder))
+begin(folder, "econd", "openpi-c", arch="llama", from_scratch=False, seed=1, download=False)
+print(json.dumps(asked))
+"""
+"""Libraries get over a refused connection: what was asked is written down."""
+
+
+def _written(base: Path, folder: Path) -> None:
+    """Write the folder where nothing but our own code says that the network is not to be asked; see that it is not."""
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_OFFLINE")}
+    command = [sys.executable, "-c", OFFLINE, str(base), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # deprecations inside torch and transformers are theirs to mend
-def test_the_folder_has_the_models_tokens_and_words(real_weights: Path, tmp_path: Path) -> None:
+def test_the_folder_has_the_models_tokens_and_words_and_nobody_else_is_asked(
+    real_weights: Path, tmp_path: Path
+) -> None:
     """The tokens are those the embedded model is read with, digits parted; the likeliest word is a sensible one."""
     import torch
 
     from fluents.neural.checkpoint import begin
-    from fluents.training.base import END, encode, load_tokenizer, write_folder
+    from fluents.training.base import END, encode, load_tokenizer
 
-    write_folder(real_weights, tmp_path)
+    _written(real_weights, tmp_path)
     trained = begin(str(tmp_path), "econd", "openpi-c", arch="llama", from_scratch=False, seed=1, download=False)
     assert trained.codec.end == [END]
     theirs = load_tokenizer(real_weights)

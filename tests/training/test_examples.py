@@ -6,7 +6,7 @@ import random
 
 from fluents.prompts.local import CLEAN, read
 from fluents.records import Procedure, StateChange, Trace
-from fluents.training.examples import Example, examples, render, render_fixed, style_of
+from fluents.training.examples import Example, digest, examples, render, render_fixed, style_of
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Wait.", "Pour it."))
 CHANGES = (
@@ -50,3 +50,17 @@ def test_what_is_taught_is_what_the_tracker_reads() -> None:
     assert {c.templated for c in found} == {c.templated for c in CHANGES[:3]}
     assert rejects == []
     assert render_fixed(_first()) == render_fixed(_first())
+
+
+def test_examples_are_told_apart_by_all_that_is_taught() -> None:
+    whole = examples([Trace(procedure=TEA, changes=CHANGES)])
+    others = [
+        whole[:-1],
+        whole[::-1],
+        examples([Trace(procedure=TEA, changes=CHANGES)], CLEAN),
+        examples([Trace(procedure=TEA, changes=CHANGES[1:])]),
+        examples([Trace(procedure=TEA.replace(goal="Make coffee"), changes=CHANGES)]),
+        [],
+    ]
+    assert digest(whole) == digest(examples([Trace(procedure=TEA, changes=CHANGES)]))
+    assert len({digest(whole), *map(digest, others)}) == len(others) + 1

@@ -63,8 +63,16 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
     again = json.loads((tmp_path / "broken" / "train.json").read_text())["log"]
     assert [epoch["dev_loss"] for epoch in again] == [epoch["dev_loss"] for epoch in log]
 
-    with pytest.raises(InputError, match="other settings"):
-        train(real_weights, _examples(), [], tmp_path / "broken", Settings(epochs=1))
+    # The adapter of another run must not be taken for this one's.
+    for taught, measured, settings, what in (
+        (_examples(), _examples(), Settings(epochs=1), "settings"),
+        (_examples()[:1], _examples(), once, "data"),
+        (_examples(), [], once, "dev"),
+    ):
+        with pytest.raises(InputError, match=f"differ in {what}\n"):
+            train(real_weights, taught, measured, tmp_path / "broken", settings)
+    with pytest.raises(InputError, match="differ in base"):
+        train(adapter, _examples(), _examples(), tmp_path / "broken", once)
 
     # llama.cpp with the merged adapter says what transformers says.
     text = prompt(_examples()[0].procedure, 1, count=1)

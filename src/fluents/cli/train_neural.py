@@ -83,7 +83,8 @@ def neural(
 
     Example: `fluents train neural --system emem --model models/bart --out runs/emem`
     """
-    from fluents.training.neural import Settings, train
+    from fluents.training.neural import train
+    from fluents.training.neural_settings import Settings
 
     trained = _begun(start, knobs.seed)
     gold, measured = _traces(data, dev, limit)

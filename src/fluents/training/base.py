@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from fluents.errors import MissingExtraError
 from fluents.neural.checkpoint import WEIGHTS, save_weights, weights
 from fluents.neural.network import Network
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 try:
     import torch
@@ -25,7 +21,7 @@ END = 2
 
 
 def load_tokenizer(base: Path) -> Any:
-    tokenizer = AutoTokenizer.from_pretrained(base.parent, gguf_file=base.name)
+    tokenizer = AutoTokenizer.from_pretrained(base.parent, gguf_file=base.name, local_files_only=True)
     # The conversion forgets that this model splits numbers into digits first; llama.cpp does not.
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -34,7 +30,7 @@ def load_tokenizer(base: Path) -> Any:
 
 
 def load_model(base: Path, device: str, dtype: Any = torch.float32) -> Any:
-    model = AutoModelForCausalLM.from_pretrained(base.parent, gguf_file=base.name, dtype=dtype)
+    model = AutoModelForCausalLM.from_pretrained(base.parent, gguf_file=base.name, dtype=dtype, local_files_only=True)
     if getattr(model.config, "quantization_config", None) is not None:
         del model.config.quantization_config  # the weights are plain by now; peft would look for quantised layers
     return model.to(device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -57,6 +59,14 @@ def render_fixed(example: Example) -> tuple[str, str]:
     """(prompt, target) for measuring: in an order that stays the same, with the true count."""
     changes = random.Random(f"{example.procedure.id}||{example.step}").sample(example.changes, len(example.changes))
     return prompt(example.procedure, example.step, style=example.style, count=len(changes)), target(changes)
+
+
+def digest(items: Iterable[Example]) -> str:
+    """What tells these examples, in their order, from all others."""
+    found = hashlib.sha256()
+    for example in items:
+        found.update(json.dumps(render_fixed(example)).encode() + b"\n")
+    return found.hexdigest()
 
 
 def _folded(fields: Sequence[str]) -> list[str]:

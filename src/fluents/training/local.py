@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fluents.errors import InputError, MissingExtraError
+from fluents.download import sha256_of
+from fluents.errors import MissingExtraError
+from fluents.jsonl import atomic_output
 from fluents.neural.network import best_device
 from fluents.training.adapter import PROJECTIONS, write_adapter
 from fluents.training.base import END, encode, load_model, load_tokenizer
-from fluents.training.examples import Example, render, render_fixed
-from fluents.training.state import load_state, save_state
+from fluents.training.examples import Example, digest, render, render_fixed
+from fluents.training.state import load_state, log_so_far, save_state
 
 try:
     import torch
@@ -45,6 +47,8 @@ class Settings:
     seed: int = 1
 
 
+_LOG = "checkpoint.json"
+
 Tokens = tuple[list[int], int]
 """Token ids, and where the target begins among them."""
 
@@ -60,8 +64,14 @@ def train(
     report: Report = lambda _: None,
 ) -> Path:
     """Train and write `out`/adapter.gguf and `out`/train.json (settings and dev curve). Resumes after the last epoch
-    whose checkpoint is there; a finished run is left as it is."""
-    log = _log_so_far(out, settings)
+    whose checkpoint is there; a finished run is left as it is, one of other settings, base or data is refused."""
+    about = {
+        "settings": asdict(settings),
+        "base": sha256_of(base),
+        "data": digest(train_examples),
+        "dev": digest(dev_examples),
+    }
+    log = log_so_far(out / _LOG, about)
     run = _Run(base, out, settings)
     run.resume(len(log))
     dev = [run.tokens(*render_fixed(example)) for example in dev_examples]
@@ -87,7 +97,7 @@ def train(
             }
         )
         report(log[-1])
-        run.checkpoint(log)
+        run.checkpoint(log, about)
     adapter = out / "adapter.gguf"
     write_adapter(run.model, adapter, settings.rank, out.name)
     summary = {"settings": asdict(settings), "examples": len(train_examples), "device": run.device_name, "log": log}
@@ -163,31 +173,17 @@ class _Run:
         gold = ids[:, 1:][wanted[:, 1:]]
         return torch.nn.functional.cross_entropy(logits.float(), gold), len(gold)
 
-    def checkpoint(self, log: Sequence[dict[str, Any]]) -> None:
+    def checkpoint(self, log: Sequence[dict[str, Any]], about: dict[str, Any]) -> None:
         """Weights and optimiser state after an epoch, as plain tensors; the log, written last, says they are whole."""
         save_state(self.out / f"epoch-{len(log)}.safetensors", self.trained, self.optimizer)
-        state = {"settings": asdict(self.settings), "log": list(log)}
-        (self.out / "checkpoint.json").write_text(json.dumps(state), encoding="utf-8")
+        with atomic_output(self.out / _LOG) as stream:
+            stream.write(json.dumps(about | {"log": list(log)}).encode())
         (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
 
     def resume(self, epoch: int) -> None:
         """Take up the state after an epoch; nothing for a fresh run."""
         if epoch:
             load_state(self.out / f"epoch-{epoch}.safetensors", self.trained, self.optimizer)
-
-
-def _log_so_far(out: Path, settings: Settings) -> list[dict[str, Any]]:
-    """The log up to the last checkpoint in this folder; empty for a fresh run."""
-    file = out / "checkpoint.json"
-    if not file.exists():
-        return []
-    state = json.loads(file.read_text(encoding="utf-8"))
-    if state["settings"] != asdict(settings):
-        raise InputError(
-            "this folder holds a run with other settings", where=out, fix="choose another --out, or empty it"
-        )
-    log: list[dict[str, Any]] = state["log"]
-    return log
 
 
 def _batches(items: Sequence[Tokens], size: int, rng: random.Random) -> Iterator[list[Tokens]]:

@@ -1,29 +1,24 @@
-"""Train the papers' neural systems: one loop on accelerate, for a processor, a GPU or many. All knobs in Settings."""
+"""Train the papers' neural systems: one loop on accelerate, for a processor, a GPU or many."""
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
-import json
-import math
 import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fluents.errors import InputError, MissingExtraError
-from fluents.jsonl import atomic_output, parse_json, wrong_shape_is_input_error
 from fluents.metrics.original import original
 from fluents.neural.checkpoint import WEIGHTS, Trained, save_shape, save_weights, weights
 from fluents.neural.network import enough_memory
 from fluents.records import Trace
 from fluents.trackers.neural import Neural, traces
 from fluents.training.lora import add_lora, merged_weights
-from fluents.training.neural_batches import Unit, batches, digest, packed, rounds_of, units
+from fluents.training.neural_batches import Unit, batches, packed, rounds_of, units
+from fluents.training.neural_log import RunLog, about_run
+from fluents.training.neural_settings import METRICS, Settings
 from fluents.training.state import load_state, save_state
 
 try:
@@ -33,36 +28,7 @@ try:
 except ImportError as error:
     raise MissingExtraError(error.name or "accelerate", "train") from None
 
-METRICS = ("loss", "exact", "bleu", "rouge", "last")
-"""What the kept weights are the best in, on dev: loss, an F1 of the answers, or none, and the last are kept."""
-
 _SMALLER = "a smaller --batch, or a larger --accumulate"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Every knob of a run. The defaults are the papers'."""
-
-    epochs: int = 30
-    learning_rate: float = 5e-5
-    warmup: float = 0.0
-    """Share of the updates over which the rate rises; then it falls to nothing in a straight line."""
-    weight_decay: float = 0.0
-    lora: int = 0
-    """The rank of LoRA's matrices; 0 for none, and every weight learns."""
-    batch: int = 8
-    """Rows an update, over all processes. With memory, whole procedures of about so many rows."""
-    accumulate: int = 1
-    """Parts an update's batch is run in, where it does not fit at once."""
-    metric: str = "loss"
-    patience: int = 0
-    """Epochs without a better dev metric after which training ends; 0 for never."""
-    save_every: int = 1
-    """Epochs between states that a broken run goes on from: large models take long to write."""
-    precision: str = "auto"
-    """bf16, float32, or auto: bf16 on a GPU that has it."""
-    seed: int = 1
-
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -89,37 +55,18 @@ def train(
     if not items:
         raise InputError("there is nothing to learn: no procedure has a change")
     dev_units = units(dev, trained.system, trained.card.style, trained.codec)
-    about = _about(trained, settings, items, dev_units)
-    log = _log_so_far(out, settings, about)
-    if _ended(log, settings):
+    log = RunLog(out, settings, about_run(trained, settings, items, dev_units))
+    if log.ended():
         return out
     run = _Run(trained, dev, dev_units, out, settings)
-    run.resume(len(log))
+    run.resume(len(log.epochs))
     if not run.accelerator.is_main_process:
         report = _silent
-    while not _ended(log, settings):
-        log.append(run.epoch(items, len(log) + 1, report))
-        run.keep(log, about)
-        report(log[-1])
+    while not log.ended():
+        log.add(run.epoch(items, len(log.epochs) + 1, report))
+        run.keep(log)
+        report(log.epochs[-1])
     return out
-
-
-def _ended(log: Sequence[dict[str, Any]], settings: Settings) -> bool:
-    """Whether all epochs are done, or the dev metric has not become better for as long as one waits."""
-    return len(log) >= settings.epochs or 0 < settings.patience <= len(log) - best_epoch(log)
-
-
-def best_epoch(log: Sequence[dict[str, Any]]) -> int:
-    """The epoch with the best dev metric, counted from 1; the first of equals. 0 for none.
-
-    A value that is no number, as of a run that diverged, is the worst.
-    """
-
-    def rank(epoch: int) -> tuple[float, int]:
-        value = log[epoch - 1]["value"]
-        return -math.inf if value is None else value, -epoch
-
-    return max(range(1, len(log) + 1), key=rank, default=0)
 
 
 class _Run:
@@ -165,7 +112,7 @@ class _Run:
         every = sum(unit.tokens for unit in items)
         train_loss = float(self.accelerator.reduce(total)) / every
         entry = {"epoch": number, "updates": len(cut), "train_loss": train_loss, **self._measure(number)}
-        return _finite(entry) | {"seconds": round(seconds, 1)}
+        return entry | {"seconds": round(seconds, 1)}
 
     def _update(self, batch: Sequence[Unit]) -> Any:
         """One step of the optimiser; returns this process's share of the summed loss.
@@ -227,27 +174,22 @@ class _Run:
             found = [float(original(self.dev, said, mode="strict", matchers=[matcher])[matcher]["f1"])]
         return float(broadcast_object_list(found)[0])
 
-    def keep(self, log: Sequence[dict[str, Any]], about: dict[str, Any]) -> None:
+    def keep(self, log: RunLog) -> None:
         """Write what the run is after an epoch. The log comes last and says that the rest is whole."""
         if self.accelerator.is_main_process:
-            if best_epoch(log) == len(log):
+            epoch = len(log.epochs)
+            if log.best == epoch:
                 found = merged_weights(self.network) if self.settings.lora else weights(self.network)
                 save_weights(found, self.out / WEIGHTS)
-            saved = self._save_state(len(log), over=_ended(log, self.settings))
-            with atomic_output(self.out / "train.csv") as stream:
-                stream.write(_csv(log))
-            with atomic_output(self.out / "train.json") as stream:
-                summary = about | {"best": best_epoch(log), "log": list(log)}
-                stream.write(json.dumps(summary, indent=1).encode() + b"\n")
+            saved = None if log.ended() else self._save_state(epoch)  # nothing goes on from there
+            log.write()
             for file in self.out.glob("epoch-*.safetensors"):
                 if file.name != saved:
                     file.unlink()
         self.accelerator.wait_for_everyone()
 
-    def _save_state(self, epoch: int, *, over: bool) -> str | None:
-        """Write the state after an epoch, when it is time; the name of the state that is good now, if there is one."""
-        if over:
-            return None  # there is nothing to go on with
+    def _save_state(self, epoch: int) -> str:
+        """Write the state after an epoch, when it is time; the name of the state that is good now."""
         last = epoch - epoch % self.settings.save_every
         if last == epoch:
             save_state(self.out / _state_name(epoch), self.parameters, self.optimizer)
@@ -269,51 +211,3 @@ def _precision(settings: Settings) -> str:
     if settings.precision not in ("bf16", "float32"):
         raise InputError(f"no precision {settings.precision!r}", fix="auto, bf16 or float32")
     return "no" if settings.precision == "float32" else "bf16"
-
-
-def _finite(entry: dict[str, Any]) -> dict[str, Any]:
-    """The figures; None for one that is no number, which JSON has no word for."""
-    return {name: value if value is None or math.isfinite(value) else None for name, value in entry.items()}
-
-
-def _about(trained: Trained, settings: Settings, items: Sequence[Unit], dev_units: Sequence[Unit]) -> dict[str, Any]:
-    """What a run is of: two that differ in it are two runs."""
-    shapes = {name: list(value.shape) for name, value in weights(trained.network).items()}
-    return {
-        "card": asdict(trained.card),
-        "settings": asdict(settings),
-        "shape": hashlib.sha256(json.dumps(shapes, sort_keys=True).encode()).hexdigest(),
-        "data": digest(items),
-        "dev": digest(dev_units),
-    }
-
-
-def _csv(log: Sequence[dict[str, Any]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, log[0])
-    writer.writeheader()
-    writer.writerows(log)
-    return text.getvalue().encode()
-
-
-def _log_so_far(out: Path, settings: Settings, about: dict[str, Any]) -> list[dict[str, Any]]:
-    """The log of the run in this folder, up to the epoch it can go on after; empty for a fresh one."""
-    file = out / "train.json"
-    if not file.exists():
-        return []
-    with wrong_shape_is_input_error("not the log of a run", str(file)):
-        summary = parse_json(file.read_bytes(), str(file))
-        other = [name for name in about if _unversioned(summary.get(name)) != _unversioned(about[name])]
-        log: list[dict[str, Any]] = list(summary["log"])
-    if other:
-        raise InputError(
-            f"this folder holds a run with other settings, data or model: they differ in {', '.join(other)}",
-            where=out,
-            fix="choose another --out, or empty it",
-        )
-    return log if _ended(log, settings) else log[: len(log) - len(log) % settings.save_every]
-
-
-def _unversioned(part: Any) -> Any:
-    """A part of what a run is of; a newer fluents may go on with the run of an older one."""
-    return {name: value for name, value in part.items() if name != "version"} if isinstance(part, dict) else part

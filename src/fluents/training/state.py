@@ -1,4 +1,4 @@
-"""What a training run keeps on disk to go on exactly where it was: weights and optimiser state as plain tensors."""
+"""What a training run keeps on disk to go on exactly where it was: its log, weights and optimiser as plain tensors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fluents.errors import InputError, MissingExtraError
+from fluents.jsonl import parse_json, wrong_shape_is_input_error
 
 try:
     import torch
@@ -47,3 +48,25 @@ def load_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> Non
             where=file,
             fix="start again in an empty folder",
         ) from None
+
+
+def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The log in a run's file, empty where there is none; a run of something else than `about` is refused."""
+    if not file.exists():
+        return []
+    with wrong_shape_is_input_error("not the log of a run", str(file)):
+        kept = parse_json(file.read_bytes(), str(file))
+        other = [name for name in about if _unversioned(kept.get(name)) != _unversioned(about[name])]
+        log: list[dict[str, Any]] = list(kept["log"])
+    if other:
+        raise InputError(
+            f"this folder holds a run with other settings, data or model: they differ in {', '.join(other)}",
+            where=file.parent,
+            fix="choose another --out, or empty it",
+        )
+    return log
+
+
+def _unversioned(part: Any) -> Any:
+    """A part of what a run is of; a newer fluents may go on with the run of an older one."""
+    return {name: value for name, value in part.items() if name != "version"} if isinstance(part, dict) else part
