@@ -166,7 +166,9 @@ def _no_steps(goal: str, lines: Sequence[Line], source: str | None) -> InputErro
         what = "no steps: there is a title, and nothing after it"
     else:
         what = "no steps: the text has no words"
-    return InputError(what, where=source, fix='write one step a line, or a list under a heading "Steps"')
+    return InputError(
+        what, where=source, fix='write one step a line, or a list under a heading "Steps"; tables are not read'
+    )
 
 
 def _tidy(text: str) -> str:

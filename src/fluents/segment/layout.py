@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from fluents.segment.labels import with_usual_labels
 from fluents.segment.sentences import ends_sentence
 
 Role: TypeAlias = Literal["steps", "needs", "remarks"]
@@ -69,7 +70,7 @@ class Line:
 
 def read_layout(text: str) -> list[Line]:
     """Every line of a readable text with what it is, in order. Rules, tables and fences' marks are left out."""
-    raw = [line.expandtabs(4).rstrip() for line in text.split("\n")]
+    raw = with_usual_labels([line.expandtabs(4).rstrip() for line in text.split("\n")])
     fences, literal = _fences(raw)
     tables = _table_rows(raw)
     lines: list[Line] = []
@@ -196,7 +197,7 @@ def _numbered(content: str) -> tuple[int, str, str] | None:
         return None
     rest = content[label.end() :]
     if emphasis:
-        rest = rest[len(emphasis) :].lstrip(" :.") if rest.startswith(emphasis) else emphasis + rest.lstrip()
+        rest = rest[len(emphasis) :].lstrip(" :.–—-") if rest.startswith(emphasis) else emphasis + rest.lstrip()
     return number, label[0], rest.strip()
 
 
