@@ -70,11 +70,11 @@ def test_what_is_written_in_a_shape_is_told_apart_and_read(tmp_path: Path, shape
     [
         ("", "the file is empty"),
         (" \n\n", "the file is empty"),
-        ("hello", "malformed JSON"),
+        ("hello", "no file of records"),
         ("{}", "a shape fluents does not know"),
         ('{"a": 1}', "a shape fluents does not know"),
         ("[1]", "not of the form"),
-        ("3", "a shape fluents does not know"),
+        ("3", "no file of records"),
         ('{"id": "x"}', "a shape fluents does not know"),
         ('{"id": "x||1", "answers": []}\n[]\n', "expected a JSON object"),
         ('{"id": "x||1", "answers": [', "truncated"),
