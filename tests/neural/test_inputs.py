@@ -83,6 +83,16 @@ def test_answers_merge_once_each_in_order() -> None:
     assert merged([[CHOPPED], [BOILED, change("LEEK", "shape", "whole", "sliced, thin")]]) == [CHOPPED, BOILED]
 
 
+@given(st.integers(2, 60))
+def test_a_sentence_said_over_and_over_is_one_change(times: int) -> None:
+    """A model that repeats itself to the end of its room, where it is cut off, has said it once."""
+    said = ", ".join([CHOPPED.templated, CHOPPED.templated.replace("leek", "LEEK")] * times)
+    changes, rejects = read_answer(f"{said}, {CHOPPED.templated[:20]}", 1)
+    assert changes == [CHOPPED]
+    assert len(rejects) == 1
+    assert merged([changes, [CHOPPED.replace(after="sliced,  thin")]]) == [CHOPPED]
+
+
 def test_what_cannot_be_read_is_kept_with_its_reason() -> None:
     changes, rejects = read_answer("shape of leek was whole before and cut afterwards, nonsense of", 2)
     assert [c.after for c in changes] == ["cut"]

@@ -143,6 +143,42 @@ def test_a_baselines_checkpoint_is_a_plain_transformers_folder(checkpoints: dict
     assert torch.equal(theirs.transformer.wte.weight, ours.transformer.wte.weight)
 
 
+def test_an_answer_is_at_most_half_as_long_again_as_those_that_were_taught(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that repeats itself ends soon, when tracking and when measured on dev; never beyond the model's room."""
+    from fluents.neural.network import Network
+    from fluents.training.neural import train
+    from fluents.training.neural_settings import Settings
+
+    given: list[int] = []
+    generate = Network.generate
+
+    def spied(self: Network, rows: Any, memory: Any, decoding: Decoding, most: int) -> Any:
+        given.append(most)
+        return generate(self, rows, memory, decoding, most)
+
+    monkeypatch.setattr(Network, "generate", spied)
+    codec = begin(tmp_path, "bart").codec
+    longest = max(len(codec.answered(changes)[0]) for trace in gold() for _, _, changes in trace.by_step())
+    card = json.loads((copy / "fluents.json").read_text())
+    assert card.pop("longest_answer") == longest
+    for known, meant in (
+        ({"longest_answer": longest}, longest * 3 // 2),
+        ({"longest_answer": 4}, 6),
+        ({"longest_answer": 1000}, codec.most_answered - 1),
+        ({}, codec.most_answered - 1),
+    ):
+        (copy / "fluents.json").write_text(json.dumps(card | known))
+        given.clear()
+        _tracker(copy).track(PROCEDURES[0])
+        assert set(given) == {meant}
+    given.clear()
+    settings = Settings(epochs=1, metric="bleu", learning_rate=0.0)
+    train(begin(tmp_path, "bart"), gold(), gold()[:1], tmp_path / "run", settings)
+    assert set(given) == {longest * 3 // 2}
+
+
 def _spoiled(folder: Path, message: str) -> None:
     with pytest.raises(FluentsError, match=message):
         _tracker(folder).track(PROCEDURES[0])
@@ -184,7 +220,17 @@ def test_a_tokenizer_of_another_model_is_said_so(copy: Path) -> None:
     _spoiled(copy, "the tokenizer has .* tokens, the model only 50")
 
 
-@pytest.mark.parametrize("card", ["{", "[]", '{"system": "x", "style": "openpi-c", "arch": "bart"}', '{"a": 1}'])
+@pytest.mark.parametrize(
+    "card",
+    [
+        "{",
+        "[]",
+        '{"system": "x", "style": "openpi-c", "arch": "bart"}',
+        '{"a": 1}',
+        '{"system": "emem", "style": "openpi-c", "arch": "bart", "longest_answer": 0}',
+        '{"system": "emem", "style": "openpi-c", "arch": "bart", "longest_answer": true}',
+    ],
+)
 def test_a_damaged_card_is_said_so(copy: Path, card: str) -> None:
     (copy / "fluents.json").write_text(card)
     _spoiled(copy, ".")
@@ -275,7 +321,7 @@ def test_the_command_line_trains_tracks_and_sweeps(tmp_path: Path) -> None:
     }
     assert len((tmp_path / "sweep" / "curve.csv").read_text().splitlines()) == 7
     assert (tmp_path / "sweep" / "curve.svg").read_text().startswith('<svg xmlns="http://www.w3.org/2000/svg"')
-    assert json.loads((tmp_path / "run" / "train.json").read_text())["card"]["system"] == "econd"
+    assert json.loads((tmp_path / "run" / "train.json").read_text())["system"] == "econd"
 
 
 def test_a_missing_or_broken_first_stage_empties_no_file(checkpoints: dict[str, Path], copy: Path) -> None:

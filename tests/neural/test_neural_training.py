@@ -113,6 +113,8 @@ def test_a_run_with_other_data_or_another_model_is_refused_and_an_upgrade_is_not
 
     out, settings = tmp_path / "run", _settings(epochs=1)
     train(begin(tmp_path, "gpt2"), gold(), gold()[:1], out, settings)
+    with pytest.raises(InputError, match="differ in system"):
+        train(begin(tmp_path, "gpt2", "concat-states"), gold(), gold()[:1], out, settings)
     with pytest.raises(InputError, match="differ in data"):
         train(begin(tmp_path, "gpt2"), gold()[:1], gold()[:1], out, settings)
     with pytest.raises(InputError, match="differ in dev"):
@@ -126,7 +128,7 @@ def test_a_run_with_other_data_or_another_model_is_refused_and_an_upgrade_is_not
     with pytest.raises(InputError, match="differ in weights"):  # of the same shape
         train(begin(tmp_path, "gpt2", seed=2), gold(), gold()[:1], out, settings)
     summary = json.loads((out / "train.json").read_text())
-    summary["card"]["version"] = "0.0.1"
+    summary["version"] = "0.0.1"
     (out / "train.json").write_text(json.dumps(summary))
     assert train(begin(tmp_path, "gpt2"), gold(), gold()[:1], out, settings) == out
 
@@ -237,11 +239,32 @@ def test_the_kept_epoch_can_be_the_one_that_answers_best(tmp_path: Path) -> None
     assert _log(out)[0]["value"] == _log(out)[0]["rouge"]
 
 
-def test_two_processes_give_the_loss_of_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lora", [0, 4])
+def test_bf16_learns_and_saves_float32(tmp_path: Path, lora: int) -> None:
+    from accelerate.state import AcceleratorState
+    from safetensors.torch import load_file
+
+    from fluents.neural.checkpoint import load
+    from fluents.training.neural import train
+
+    AcceleratorState._reset_state(reset_partial_state=True)  # a process keeps the precision it began with
+    try:
+        settings = _settings(precision="bf16", lora=lora, epochs=6, learning_rate=2e-2 if lora else 3e-3)
+        out = train(begin(tmp_path, "bart", "emem"), gold(), gold()[:1], tmp_path / "run", settings)
+    finally:
+        AcceleratorState._reset_state(reset_partial_state=True)
+    assert _log(out)[-1]["train_loss"] < _log(out)[0]["train_loss"]
+    assert {str(value.dtype) for value in load_file(out / "model.safetensors").values()} == {"torch.float32"}
+    load(out, "cpu")
+
+
+@pytest.mark.parametrize(("system", "lora"), [("emem", 0), ("baseline", 4)])
+def test_two_processes_give_the_loss_of_one(tmp_path: Path, system: str, lora: int) -> None:
     """By `accelerate launch` on processors alone; the gradients are the whole batch's either way."""
     source = model_folder(tmp_path / "bart", "bart")
     jsonl.write(gold(), tmp_path / "gold.jsonl")
-    options = ["train", "neural", "--model", str(source), "--from-scratch", "--system", "emem", "--epochs", "3"]
+    options = ["train", "neural", "--model", str(source), "--from-scratch", "--epochs", "3"]
+    options += ["--system", system, "--lora", str(lora)]
     options += ["--data", str(tmp_path / "gold.jsonl"), "--batch", "8", "--learning-rate", "0.003", "--metric", "last"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "CUDA_VISIBLE_DEVICES": ""}
     launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]

@@ -41,6 +41,8 @@ class Card:
     """The library's name of the architecture, such as bart."""
     version: str = __version__
     """Of the fluents package."""
+    longest_answer: int | None = None
+    """Tokens of the longest answer it was taught; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,16 @@ class Trained:
     @property
     def system(self) -> System:
         return system_named(self.card.system)
+
+    @property
+    def most_answered(self) -> int:
+        """Tokens an answer may have: half as many again as the longest it was taught.
+
+        A model that says one sentence over and over would else go on to the end of its room, beam by beam.
+        """
+        room = self.codec.most_answered - 1  # the token an answer begins with takes a place too
+        longest = self.card.longest_answer
+        return room if longest is None else min(room, longest * 3 // 2)
 
 
 def begin(
@@ -158,6 +170,9 @@ def read_card(folder: Path) -> Card:
         system_named(card.system)
         if card.style not in STYLES:
             raise ValueError(f"unknown style {card.style!r}")
+        longest = card.longest_answer
+        if longest is not None and (type(longest) is not int or longest < 1):
+            raise ValueError(f"longest_answer is no count of tokens: {longest!r}")
         return card
 
 

@@ -112,12 +112,12 @@ def read_answer(text: str, step: int) -> tuple[list[StateChange], list[Reject]]:
 
 
 def merged(answers: Iterable[Iterable[StateChange]]) -> list[StateChange]:
-    """Several answers as one: what they say alike is said once."""
+    """Several answers as one: what they say alike, but for case and spaces, is said once."""
     found: dict[tuple[str, ...], StateChange] = {}
     for changes in answers:
         for change in changes:
             fields = (change.entity, change.attribute, change.before, change.after)
-            found.setdefault(tuple(field.casefold() for field in fields), change)
+            found.setdefault(tuple(map(_folded, fields)), change)
     return list(found.values())
 
 

@@ -125,11 +125,12 @@ def _answers(
     """A text for each question. Like lengths go together, so that little is padded."""
     order = sorted(range(len(asked)), key=lambda place: len(asked[place].row.asked))
     texts = [""] * len(asked)
-    most = trained.codec.most_answered - 1  # the token an answer begins with takes a place too
     for start in range(0, len(order), rows):
         part = order[start : start + rows]
         with enough_memory(_FEWER):
-            made = trained.network.generate([asked[place].row for place in part], memory, decoding, most)
+            made = trained.network.generate(
+                [asked[place].row for place in part], memory, decoding, trained.most_answered
+            )
         for place, ids in zip(part, made, strict=True):
             texts[place] = trained.codec.text(ids)
     return texts

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ def train(
     if not items:
         raise InputError("there is nothing to learn: no procedure has a change")
     dev_units = units(dev, trained.system, trained.card.style, trained.codec)
+    card = replace(trained.card, longest_answer=max(unit.longest for unit in items))
+    trained = replace(trained, card=card)
     log = RunLog(out, settings, about_run(trained, settings, items, dev_units))
     if log.ended():
         return out

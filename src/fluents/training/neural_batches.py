@@ -32,6 +32,11 @@ class Unit:
         return sum(len(row.answered) for rows in self.rounds for row in rows)
 
     @property
+    def longest(self) -> int:
+        """Tokens of the longest answer."""
+        return max(len(row.answered) for rows in self.rounds for row in rows)
+
+    @property
     def size(self) -> tuple[int, int]:
         """By which like ones are found: rounds, then the longest answer and question."""
         return len(self.rounds), max(len(row.answered) * 4 + len(row.asked) for rows in self.rounds for row in rows)

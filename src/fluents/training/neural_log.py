@@ -18,6 +18,7 @@ from fluents.neural.checkpoint import Trained, weights
 from fluents.training.neural_batches import Unit, digest
 from fluents.training.neural_settings import Settings
 from fluents.training.state import log_so_far
+from fluents.version import __version__
 
 try:
     import torch
@@ -30,7 +31,9 @@ _FILE = "train.json"
 def about_run(trained: Trained, settings: Settings, items: Sequence[Unit], dev_units: Sequence[Unit]) -> dict[str, Any]:
     """What a run is of: two that differ in it are two runs. To be asked before anything is learnt."""
     return {
-        "card": asdict(trained.card),
+        "system": trained.card.system,
+        "style": trained.card.style,
+        "arch": trained.card.arch,
         "settings": asdict(settings),
         "weights": _weights_digest(trained),
         "data": digest(items),
@@ -85,7 +88,7 @@ class RunLog:
         with atomic_output(self.out / "train.csv") as stream:
             stream.write(_csv(self.epochs))
         with atomic_output(self.out / _FILE) as stream:
-            summary = self.about | {"best": self.best, "log": self.epochs}
+            summary = self.about | {"version": __version__, "best": self.best, "log": self.epochs}
             stream.write(json.dumps(summary, indent=1).encode() + b"\n")
 
 

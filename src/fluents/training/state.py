@@ -56,7 +56,7 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     with wrong_shape_is_input_error("not the log of a run", str(file)):
         kept = parse_json(file.read_bytes(), str(file))
-        other = [name for name in about if _unversioned(kept.get(name)) != _unversioned(about[name])]
+        other = [name for name in about if kept.get(name) != about[name]]
         log: list[dict[str, Any]] = list(kept["log"])
     if other:
         raise InputError(
@@ -65,8 +65,3 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
             fix="choose another --out, or empty it",
         )
     return log
-
-
-def _unversioned(part: Any) -> Any:
-    """A part of what a run is of; a newer fluents may go on with the run of an older one."""
-    return {name: value for name, value in part.items() if name != "version"} if isinstance(part, dict) else part
