@@ -67,6 +67,28 @@ def test_an_empty_text_and_an_empty_folder_are_told_and_empty_no_file(tmp_path: 
     assert (tmp_path / "out.jsonl").read_text() == "what was there\n"
 
 
+def test_a_bad_file_among_good_ones_is_told_before_anything_is_tracked(tmp_path: Path) -> None:
+    (tmp_path / "latin.txt").write_bytes(b"Pour the caf\xe9 au lait.")
+    assert "latin.txt" in fails(SOUP, tmp_path / "latin.txt", "--fast", "--html", tmp_path / "all.html")
+    assert not (tmp_path / "all.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+def test_traces_come_as_they_are_done_also_where_a_page_is_wanted(tmp_path: Path) -> None:
+    jsonl.write(
+        [Procedure(id=f"p{n}", steps=("Boil the water.",) * (1 + 20 * n)) for n in range(2)], tmp_path / "in.jsonl"
+    )
+    command = ["track", tmp_path / "in.jsonl", "--fast", "--html", tmp_path / "all.html"]
+    process = subprocess.Popen([sys.executable, "-m", "fluents", *map(str, command)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    assert process.poll() is None, "the long one is still being tracked"
+    process.kill()
+    process.communicate()
+    assert jsonl.loads(first).id == "p0"
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("model_cache")
 def test_the_example_as_jsonl_as_tables_and_as_a_page(tmp_path: Path) -> None:

@@ -66,23 +66,22 @@ def track(
         raise InputError("--resume needs --output", fix="name the file to go on with")
     choices = Choices(drawing, local, llm, model, neural)
     choices.refuse_foreign(tracker)
-    wanted = islice(unique_ids(procedures(files, goal)), limit)
+    wanted = iter(list(islice(unique_ids(procedures(files, goal)), limit)))  # all: a bad file is told before the work
     if llm.dry_run and tracker == "llm":
         rehearse(wanted, llm, drawing, as_json)
         return
     # The page is opened first: a place that cannot be written to is told before the work, not after it.
     with jsonl.atomic_output(html) if html else nullcontext() as shown, choices.opened(tracker) as track_all:
         run = salient.after(track_all)
+        traces: list[Trace] = []
         if output is None or output == "-":
-            done = run(wanted)
-            traces = list(done) if html else done
-            emit(traces, _view, output, as_json)
+            emit(_kept(run(wanted), traces) if html else run(wanted), _view, output, as_json)
         else:
             traces = _into_file(wanted, run, Path(output), resume)
         if shown:
             from fluents.report.page import page
 
-            shown.write(page(list(traces)).encode())
+            shown.write(page(traces).encode())
     if html:
         messages.print(f"wrote {html}", markup=False)
 
@@ -121,6 +120,13 @@ class Choices:
             raise InputError(
                 f"{foreign[0]} is no option of the tracker {tracker}", fix=f"--tracker {other}, or leave it out"
             )
+
+
+def _kept(traces: Iterator[Trace], kept: list[Trace]) -> Iterator[Trace]:
+    """The traces as they come, kept for the page."""
+    for trace in traces:
+        kept.append(trace)
+        yield trace
 
 
 def _into_file(wanted: Iterator[Procedure], run: Run, path: Path, resume: bool) -> list[Trace]:
