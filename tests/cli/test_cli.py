@@ -63,6 +63,34 @@ def test_a_folder_is_its_texts_whatever_their_case_but_no_hidden_ones(tmp_path: 
     assert goals == ["B.TXT", "a.markdown"]
 
 
+@pytest.mark.parametrize("options", [("segment", "-o"), ("track", "--fast", "-o"), ("track", "--fast", "--html")])
+def test_a_text_is_never_written_over_by_what_is_made_of_it(tmp_path: Path, options: tuple[str, ...]) -> None:
+    (tmp_path / "tea.md").write_text("Boil the water.")
+    (tmp_path / "link.md").symlink_to(tmp_path / "tea.md")
+    command, *more = options
+    assert "would be written over" in fails(command, tmp_path / "tea.md", *more, tmp_path / "link.md")
+    assert (tmp_path / "tea.md").read_text() == "Boil the water."
+
+
+def test_an_output_inside_the_folder_that_is_read_is_no_input(tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("# Make tea\n\n1. Boil the water.\n")
+    for _ in range(2):
+        assert "wrote 1 record to" in run("segment", tmp_path, "-o", tmp_path / "all.jsonl").stderr
+
+
+def test_broken_json_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("[1, 2")
+    assert "broken.json" in fails("segment", tmp_path / "broken.json")
+
+
+def test_a_shape_of_four_files_needs_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "tea.jsonl").write_bytes(jsonl.dumps(Procedure(id="p", steps=("Boil.",))))
+    for output in ("-", tmp_path / "tea.jsonl"):
+        assert "a folder of four files" in fails(
+            "data", "convert", tmp_path / "tea.jsonl", "--to", "openpi", "-o", output
+        )
+
+
 def test_segment_reads_standard_input_json_and_another_goal(tmp_path: Path) -> None:
     text = run("segment", "-", "--goal", "Brew", stdin="Boil the water. Pour it over the leaves.")
     assert jsonl.loads(text.stdout).goal == "Brew"  # type: ignore[union-attr]

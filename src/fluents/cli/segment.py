@@ -36,14 +36,21 @@ def segment(
 
     Example: `fluents segment soup.md --goal "Make soup" -o soup.jsonl`
     """
-    emit(unique_ids(procedures(files, goal)), procedure_view, output, as_json)
+    emit(unique_ids(procedures(files, goal, output)), procedure_view, output, as_json)
 
 
-def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]:
-    """The procedures of files in any shape, text or JSON; a folder stands for those in it."""
+def procedures(files: list[str], goal: str | None = None, *outputs: str | None) -> Iterator[Procedure]:
+    """The procedures of files in any shape, text or JSON; a folder stands for those in it.
+
+    What is to be written is not read: an output inside a folder is passed over, and no file is written over itself.
+    """
     from fluents.data.shapes import read_traces
 
-    for file in _inside_folders(files):
+    written = {Path(output).resolve() for output in outputs if output and output != "-"}
+    for file in files:
+        if file != "-" and Path(file).is_file() and Path(file).resolve() in written:
+            raise InputError("this file is read, and would be written over", where=file, fix="name another output")
+    for file in _inside_folders(files, written):
         if _is_json(file):
             for trace in read_traces(file):
                 yield trace.procedure if goal is None else trace.procedure.replace(goal=goal)
@@ -54,15 +61,15 @@ def procedures(files: list[str], goal: str | None = None) -> Iterator[Procedure]
             yield segment_text(read_text(file), goal=goal, source=None if file == "-" else file)
 
 
-def _inside_folders(names: list[str]) -> list[str]:
-    """The names, a folder's own files in its place, but for hidden ones."""
+def _inside_folders(names: list[str], written: set[Path]) -> list[str]:
+    """The names, a folder's own files in its place, but for hidden ones and those that are to be written."""
     found: list[str] = []
     for name in names:
         if name == "-" or not Path(name).is_dir():
             found.append(name)
             continue
-        files = (file for file in Path(name).iterdir() if file.suffix.lower() in SUFFIXES and file.name[0] != ".")
-        inside = sorted(map(str, files))
+        texts = (file for file in Path(name).iterdir() if file.suffix.lower() in SUFFIXES and file.name[0] != ".")
+        inside = sorted(str(file) for file in texts if file.resolve() not in written)
         if not inside:
             raise InputError("no text or JSON file in this folder", where=name, fix=f"looked for {' '.join(SUFFIXES)}")
         found += inside
@@ -78,7 +85,7 @@ def _is_json(file: str) -> bool:
     if file.partition(":")[0] in DATASETS:
         return True
     with open_input(file) as stream:
-        return looks_like_json(stream.read(4096))
+        return looks_like_json(stream.read(4096)) or Path(file).suffix.lower() in (".json", ".jsonl")
 
 
 def looks_like_json(head: bytes) -> bool:

@@ -66,7 +66,8 @@ def track(
         raise InputError("--resume needs --output", fix="name the file to go on with")
     choices = Choices(drawing, local, llm, model, neural)
     choices.refuse_foreign(tracker)
-    wanted = iter(list(islice(unique_ids(procedures(files, goal)), limit)))  # all: a bad file is told before the work
+    found = unique_ids(procedures(files, goal, output, html))
+    wanted = iter(list(islice(found, limit)))  # all at once: a bad file is told before the work
     if llm.dry_run and tracker == "llm":
         rehearse(wanted, llm, drawing, as_json)
         return

@@ -160,6 +160,8 @@ def write(records: Iterable[AnyRecord], shape: str, path: str | Path) -> int:
     traces = [to_trace(record) for record in records]
     if shape == "openpi":
         folder = Path(path)
+        if str(path) == "-" or folder.is_file():
+            raise InputError("openpi is a folder of four files", where=path, fix="name a folder")
         folder.mkdir(parents=True, exist_ok=True)
         for name, lines in _OPENPI_FILES.items():
             _write_lines(traces, lines, folder / name)
