@@ -308,6 +308,10 @@ def test_a_damaged_state_is_said_so(tmp_path: Path) -> None:
     state.write_bytes(state.read_bytes()[:1000])
     with pytest.raises(InputError, match="cannot be read"):
         train(begin(tmp_path, "bart"), gold(), [], out, _settings())
+    log = json.loads((out / "train.json").read_text())
+    (out / "train.json").write_text(json.dumps(log | {"log": ["damaged"]}))
+    with pytest.raises(InputError, match="not the log of a run"):
+        train(begin(tmp_path, "bart"), gold(), [], out, _settings())
 
 
 def test_nothing_to_learn_is_said_so(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ class RunLog:
         """
 
         def rank(epoch: int) -> tuple[float, int]:
-            value = self.epochs[epoch - 1]["value"]
-            return -math.inf if value is None else value, -epoch
+            value = self.epochs[epoch - 1].get("value")
+            return value if isinstance(value, (int, float)) else -math.inf, -epoch
 
         return max(range(1, len(self.epochs) + 1), key=rank, default=0)
 

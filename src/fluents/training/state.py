@@ -57,7 +57,7 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
     with wrong_shape_is_input_error("not the log of a run", str(file)):
         kept = parse_json(file.read_bytes(), str(file))
         other = [name for name in about if kept.get(name) != about[name]]
-        log: list[dict[str, Any]] = list(kept["log"])
+        log: list[dict[str, Any]] = [dict(entry) for entry in kept["log"]]
     if other:
         raise InputError(
             f"this folder holds a run with other settings, data or model: they differ in {', '.join(other)}",
