@@ -55,6 +55,9 @@ def _with_id(number: int) -> bytes:
         ([b"[" * 100_000], "malformed JSON", 1),
         ([b'{"kind":"trace","fluents":1,"kind":"procedure"}\n'], "the key 'kind' comes twice in one object", 1),
         ([b'{"kind":"trace","fluents":1,"x":[{"%b":1,"%b":2}]}\n' % (b"k" * 999, b"k" * 999)], "the key 'kkk", 1),
+        ([b'{"fluents":1,"kind":"procedure","id":"x","steps":["a"],"id":"y"}\n'], "the key 'id' comes twice", 1),
+        ([b'{"fluents":1,"kind":"procedure","id":"x","steps":["a"],"extra":{"n":1,"n":2}}\n'], "the key 'n'", 1),
+        ([b'{"fluents":1,"kind":"procedure","id":"x","steps":["a"],"extra":{"n":[1e999]}}\n'], "finite", 1),
         ([b'{"fluents":1,"kind":"trace","procedure":{"id":"x","steps":["a"]},"chnages":[]}\n'], "chnages", 1),
     ],
 )

@@ -41,9 +41,11 @@ def dumps(record: AnyRecord) -> bytes:
 def loads(line: bytes | str, where: str = "input") -> AnyRecord:
     """The record a line holds. `where` is named in the error if it holds none."""
     data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
-    for cls, prefix in _PREFIX.items():  # the form `dumps` writes, no key twice: parsed once, straight into the record
+    for cls, prefix in _PREFIX.items():  # the form `dumps` writes: straight into the record
         if data.startswith(prefix):
-            return validate_json(cls, b"{" + data[len(prefix) :], where)
+            record = validate_json(cls, b"{" + data[len(prefix) :], where)
+            _refuse_repeated_keys(data, where)
+            return record
     value = parse_json(data, where)
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, found {type(value).__name__}", where=where)
@@ -97,9 +99,13 @@ def parse_json(data: bytes, where: str) -> Any:
                 "truncated: this ends in the middle of a record", where=where, fix="copy or make the file again"
             ) from None
         raise InputError(f"malformed JSON: {error}", where=where) from None
-    # from_json keeps the last of two values under one key without a word; what numbers say does not matter here
-    json.loads(data, object_pairs_hook=partial(_refuse_repeated_key, where), parse_int=str, parse_float=str)
+    _refuse_repeated_keys(data, where)
     return value
+
+
+def _refuse_repeated_keys(data: bytes, where: str) -> None:
+    """pydantic keeps the last of two values under one key without a word. What the numbers say does not matter here."""
+    json.loads(data, object_pairs_hook=partial(_refuse_repeated_key, where), parse_int=str, parse_float=str)
 
 
 def _refuse_repeated_key(where: str, pairs: list[tuple[str, None]]) -> None:

@@ -6,6 +6,7 @@ All are frozen and validated. Words are kept as their source wrote them; what fl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
@@ -48,6 +49,8 @@ class FrozenList(list[Any]):
 
 
 def _frozen(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has no word for it: it would come back as null
+        raise ValueError("Input should be a finite number")
     if isinstance(value, dict):
         return FrozenDict({key: _frozen(item) for key, item in value.items()})
     return FrozenList(map(_frozen, value)) if isinstance(value, list) else value
