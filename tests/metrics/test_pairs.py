@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fluents.errors import InputError, UnknownNameError
 from fluents.metrics.pairs import ProcedurePairs
-from fluents.metrics.steps import Mode, first_three
+from fluents.metrics.steps import NOTHING_SCORED, Mode, first_three
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.task_records import CrepeCase
 
@@ -41,6 +41,12 @@ def test_strict_names_the_first_three_missing_procedures() -> None:
 def test_strict_asks_whether_it_is_another_split() -> None:
     with pytest.raises(InputError, match="another split"):
         ids([trace("a")], [trace("b")])
+
+
+def test_compat_says_where_a_score_says_nothing() -> None:
+    pairs = ProcedurePairs([trace("a")], [trace("b")], "compat")
+    assert len(list(pairs)) == 1
+    assert pairs.warnings[-1] == NOTHING_SCORED
 
 
 def test_strict_refuses_procedures_of_another_length() -> None:

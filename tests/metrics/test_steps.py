@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluents.errors import InputError, UnknownNameError
-from fluents.metrics.steps import Alignment, Answers, Mode, StepAnswers, steps_of
+from fluents.metrics.steps import NOTHING_SCORED, Alignment, Answers, Mode, StepAnswers, steps_of
 from fluents.records import Procedure, Reject, StateChange, Trace
 from fluents.templates import parse_all
 
@@ -128,6 +128,13 @@ def test_compat_does_as_the_published_evaluator_and_warns() -> None:
         "1 of 3 gold steps have no prediction",
         "1 predictions are for no gold step",
     ]
+
+
+@pytest.mark.parametrize("pred", [{"coffee||1": [WET]}, {}])
+def test_compat_says_where_a_score_says_nothing(pred: dict[str, list[str]]) -> None:
+    alignment = Alignment(GOLD, pred, "compat")
+    assert len(list(alignment)) == len(GOLD)
+    assert alignment.warnings[-1] == NOTHING_SCORED
 
 
 def test_a_stream_cannot_take_the_last_of_two() -> None:

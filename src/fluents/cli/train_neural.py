@@ -16,7 +16,6 @@ from fluents.cli.output import messages, step_progress
 from fluents.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from fluents.neural.checkpoint import Trained
     from fluents.neural.inputs import Style
     from fluents.records import Trace
     from fluents.report.svg import Point
@@ -83,10 +82,20 @@ def neural(
 
     Example: `fluents train neural --system emem --model models/bart --out runs/emem`
     """
+    source, style = _source(start), _style(start.style)  # before seconds are spent on loading libraries
+    from fluents.neural.checkpoint import begin
     from fluents.training.neural import train
     from fluents.training.neural_settings import Settings
 
-    trained = _begun(start, knobs.seed)
+    trained = begin(
+        source,
+        start.system,
+        style,
+        arch=start.arch,
+        from_scratch=start.from_scratch,
+        seed=knobs.seed,
+        download=start.download,
+    )
     gold, measured = _traces(data, dev, limit)
     with step_progress(f"training {out.name}", 0) as progress:
 
@@ -109,22 +118,12 @@ def _report(report: Report, out: Path, tensorboard: bool) -> Report:
     return Board(out / "tensorboard", report)
 
 
-def _begun(start: Start, seed: int) -> Trained:
-    """The model that is to be trained."""
-    from fluents.neural.checkpoint import begin
-
+def _source(start: Start) -> str:
+    """Where the model to train comes from."""
     source = start.model or (HUB.get(start.arch or "") if start.download else None)
     if source is None:
         raise InputError("no model to begin with", fix="--model FOLDER, or --arch bart --download")
-    return begin(
-        source,
-        start.system,
-        _style(start.style),
-        arch=start.arch,
-        from_scratch=start.from_scratch,
-        seed=seed,
-        download=start.download,
-    )
+    return source
 
 
 def base(
@@ -134,11 +133,12 @@ def base(
 
     Example: `fluents train base --out models/base`
     """
+    if out.exists() and any(out.iterdir()):
+        raise InputError("this folder is not empty", where=out, fix="choose another --out")
+    out.mkdir(parents=True, exist_ok=True)  # what cannot be written to is told before seconds are spent
     from fluents.training.base import write_folder
     from fluents.weights import ensure
 
-    if out.exists() and any(out.iterdir()):
-        raise InputError("this folder is not empty", where=out, fix="choose another --out")
     write_folder(ensure(), out)
     messages.print(f"the model is in {out}", markup=False)
 

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Generic, TypeVar, get_args
 
 from fluents.errors import InputError, UnknownNameError
-from fluents.metrics.steps import Mode, first_three
+from fluents.metrics.steps import NOTHING_SCORED, Mode, first_three
 from fluents.records import Trace
 from fluents.task_records import CrepeCase
 
@@ -75,8 +75,12 @@ class ProcedurePairs(Generic[Whole]):
         if self._disagreements and self._strict:
             unrelated = len(missing) == count
             question = "are the predictions for another split or dataset?" if unrelated else "is the file whole?"
-            raise InputError(first_three(self._disagreements), fix=f"{question} compat mode scores what is there")
+            raise InputError(
+                first_three(self._disagreements), fix=f"{question} compat mode counts what is missing as empty"
+            )
         self.warnings += self._disagreements
+        if len(missing) == count:
+            self.warnings.append(NOTHING_SCORED)
 
 
 def _add(item: Whole, waiting: dict[str, Whole], seen: set[str], what: str) -> None:

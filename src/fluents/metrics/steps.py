@@ -18,6 +18,9 @@ from fluents.templates import Parsed, parse
 
 STEP_MARK = "||"
 
+NOTHING_SCORED = "nothing was predicted for this gold, so the score says nothing: is it another split or dataset?"
+"""What compat, which counts every missing prediction as an empty one, adds where all are missing."""
+
 Mode: TypeAlias = Literal["compat", "strict"]
 
 
@@ -140,8 +143,10 @@ class Alignment:
         if found and self._strict:
             unrelated = len(self._gold.waiting) == self._gold.count
             question = "are the predictions for another split or dataset?" if unrelated else "is the file whole?"
-            raise InputError("; ".join(found), fix=f"{question} compat mode scores what is there")
+            raise InputError("; ".join(found), fix=f"{question} compat mode counts what is missing as empty")
         self.warnings += found
+        if len(self._gold.waiting) == self._gold.count:
+            self.warnings.append(NOTHING_SCORED)
 
     def _disagreements(self) -> list[str]:
         found = [

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -46,7 +47,7 @@ def trace_view(trace: Trace) -> RenderableType:
     ]
     for step, text, _ in trace.by_step():
         parts.append(Text(f"\n{step} ", style="cyan").append_text(plain(text, "italic")))
-        parts.append(_changes_table(rows[step], widths) if rows[step] else Text(nothing, style="dim"))
+        parts.append(_StepTable(rows[step], widths) if rows[step] else Text(nothing, style="dim"))
     if trace.rejects:
         parts.append(Text(f"\n{len(trace.rejects)} answer(s) could not be read", style="yellow"))
         parts += [plain(f"  step {r.step}: {r.reason}: {r.text[:200]}", "dim") for r in trace.rejects]
@@ -56,15 +57,34 @@ def trace_view(trace: Trace) -> RenderableType:
 _WIDEST = (30, 20, 32, 32)
 
 
-def _changes_table(rows: Sequence[Sequence[Text]], widths: Sequence[int]) -> Table:
+@dataclass(frozen=True)
+class _StepTable:
     """One step's changes, with columns as wide as all steps' need, so that they stand under each other."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(width=1)
-    for width in widths:
-        table.add_column(width=width, overflow="fold")
-    for cells in rows:
-        table.add_row("", *cells)
-    return table
+
+    rows: Sequence[Sequence[Text]]
+    widths: Sequence[int]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=None, show_header=False, padding=(0, _GAP, 0, 0))
+        table.add_column(width=1)
+        for width in _fitting(self.widths, options.max_width - 1 - _GAP * (len(self.widths) + 1)):
+            table.add_column(width=width, overflow="fold")
+        for cells in self.rows:
+            table.add_row("", *cells)
+        yield table
+
+
+_GAP = 2
+_NARROWEST = 8
+
+
+def _fitting(widths: Sequence[int], room: int) -> list[int]:
+    """Widths that fit: the widest gives way first, but the attribute's last, a single word that would be broken."""
+    fitting = list(widths)
+    for columns in ((0, 2, 3), (0, 1, 2, 3)):
+        while sum(fitting) > room and max(fitting[column] for column in columns) > _NARROWEST:
+            fitting[max(columns, key=fitting.__getitem__)] -= 1
+    return fitting
 
 
 def _cells(change: StateChange) -> tuple[Text, Text, Text, Text]:
