@@ -18,7 +18,7 @@ from fluents.neural.network import best_device
 from fluents.training.adapter import PROJECTIONS, write_adapter
 from fluents.training.base import END, encode, load_model, load_tokenizer
 from fluents.training.examples import Example, digest, render, render_fixed
-from fluents.training.state import load_state, log_so_far, save_state
+from fluents.training.state import finite, load_state, log_so_far, save_state
 
 try:
     import torch
@@ -88,14 +88,13 @@ def train(
         for number, batch in enumerate(_batches(items, settings.batch, rng), start=1):
             losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))
             report({"epoch": epoch, "step": number, "steps": per_epoch, "loss": losses[-1]})
-        log.append(
-            {
-                "epoch": epoch,
-                "train_loss": round(sum(losses) / len(losses), 4),
-                "dev_loss": round(run.dev_loss(dev), 4) if dev else None,
-                "seconds": round(time.monotonic() - began, 1),
-            }
-        )
+        entry = {
+            "epoch": epoch,
+            "train_loss": round(sum(losses) / len(losses), 4),
+            "dev_loss": round(run.dev_loss(dev), 4) if dev else None,
+            "seconds": round(time.monotonic() - began, 1),
+        }
+        log.append(finite(entry))
         report(log[-1])
         run.checkpoint(log, about)
     adapter = out / "adapter.gguf"

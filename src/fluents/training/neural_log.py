@@ -17,7 +17,7 @@ from fluents.jsonl import atomic_output
 from fluents.neural.checkpoint import Trained, weights
 from fluents.training.neural_batches import Unit, digest
 from fluents.training.neural_settings import Settings
-from fluents.training.state import log_so_far
+from fluents.training.state import finite, log_so_far
 from fluents.version import __version__
 
 try:
@@ -78,10 +78,8 @@ class RunLog:
         return max(range(1, len(self.epochs) + 1), key=rank, default=0)
 
     def add(self, entry: dict[str, Any]) -> None:
-        """Another epoch is done; None for a figure that is no number, which JSON has no word for."""
-        self.epochs.append(
-            {name: value if value is None or math.isfinite(value) else None for name, value in entry.items()}
-        )
+        """Another epoch is done."""
+        self.epochs.append(finite(entry))
 
     def write(self) -> None:
         """Put it into the folder."""
@@ -94,7 +92,7 @@ class RunLog:
 
 def _csv(epochs: Sequence[dict[str, Any]]) -> bytes:
     text = io.StringIO()
-    writer = csv.DictWriter(text, epochs[0])
+    writer = csv.DictWriter(text, dict.fromkeys(name for entry in epochs for name in entry))
     writer.writeheader()
     writer.writerows(epochs)
     return text.getvalue().encode()

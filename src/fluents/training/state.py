@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,6 +49,11 @@ def load_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> Non
             where=file,
             fix="start again in an empty folder",
         ) from None
+
+
+def finite(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What there is to say of an epoch; None for a figure that is no number, which JSON has no word for."""
+    return {name: value if value is None or math.isfinite(value) else None for name, value in entry.items()}
 
 
 def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
