@@ -77,7 +77,7 @@ def test_the_keyboard_reaches_an_entity_shows_where_it_is_and_opens_its_history(
     tab = opened(page(traces("predicted")[:1]))
     for _ in range(30):
         tab.keyboard.press("Tab")
-        if tab.evaluate("document.activeElement.tagName") == "SUMMARY":
+        if tab.evaluate("document.activeElement.matches('tr.entity summary')"):
             break
     assert tab.evaluate("document.activeElement.textContent.trim()") == "soup"
     assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -132,7 +132,7 @@ def hostile_trace() -> Trace:
 
 def test_a_hostile_text_is_only_ever_text(opened: Open) -> None:
     tab = opened(page([hostile_trace(), hostile_trace()], [hostile_trace()], title=hostile_trace().id))
-    tab.locator("summary").first.click()
+    tab.locator("tr.entity summary").first.click()
     assert tab.evaluate("window.hacked") is None
     assert tab.locator("img, svg, main script, a:not([href^='#'])").count() == 0
 
@@ -157,7 +157,7 @@ def test_the_filter_keeps_the_entities_and_procedures_that_match(opened: Open) -
     expect(tab.locator("output")).to_have_text("1 of 19")
     expect(tab.locator("#p2")).to_be_hidden()
     expect(tab.locator("nav li:visible")).to_have_count(1)
-    tab.locator("summary:visible").click()
+    tab.locator("tr.entity summary:visible").click()
     expect(tab.locator("tr.history:visible")).to_have_count(1)
     box.fill("no such thing")
     expect(entities).to_have_count(0)
