@@ -154,7 +154,7 @@ class Endpoint:
                     where=self.base_url,
                     fix="check the address (http or https?); is it up?",
                 ) from None
-            if isinstance(error, openai.APITimeoutError):
+            if isinstance(error, openai.APITimeoutError) and not could_not_connect(error):
                 raise _Later(f"no answer within {self.manner.timeout:g} s") from None
             raise _Later(f"the connection failed: {reason}") from None
         except BrokenReply as error:
