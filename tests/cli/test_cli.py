@@ -72,6 +72,12 @@ def test_a_text_is_never_written_over_by_what_is_made_of_it(tmp_path: Path, opti
     assert (tmp_path / "tea.md").read_text() == "Boil the water."
 
 
+def test_traces_and_their_page_are_two_files(tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("1. Boil water.")
+    same = tmp_path / "out", tmp_path / "." / "out"
+    assert "the same file" in fails("track", tmp_path / "tea.md", "-o", same[0], "--html", same[1])
+
+
 def test_an_output_inside_the_folder_that_is_read_is_no_input(tmp_path: Path) -> None:
     (tmp_path / "tea.md").write_text("# Make tea\n\n1. Boil the water.\n")
     for _ in range(2):

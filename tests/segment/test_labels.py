@@ -30,6 +30,11 @@ def test_lettered_items_under_a_numbered_step_belong_to_it() -> None:
     assert segment(text).steps == ("Thaw on ice. Vortex. Gently. Twice. Spin down.", "Mix. Stir. Rest.")
 
 
+def test_what_stands_in_a_fence_is_left_alone() -> None:
+    text = "1. Save this:\n   ```\n   a. one\n   b. two\n   ```\n2. Print it."
+    assert segment(text).steps == ("Save this: a. one b. two", "Print it.")
+
+
 @pytest.mark.parametrize(
     "text",
     [

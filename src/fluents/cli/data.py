@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import counted, download_progress, emit, messages, show, show_json
+from fluents.cli.output import download_progress, emit, messages, show, show_json
+from fluents.report.terminal import counted
 
 app = typer.Typer(
     help="The published datasets: what there is, fetching it, reading it, writing it in other shapes.",

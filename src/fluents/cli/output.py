@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progres
 
 from fluents import jsonl
 from fluents.jsonl import AnyRecord
-from fluents.report.terminal import plain
+from fluents.report.terminal import counted, plain
 
 Item = TypeVar("Item", bound=AnyRecord)
 
@@ -25,11 +25,6 @@ def show(renderable: RenderableType) -> None:
     # A pipe has no width of its own, and 80 columns would fold every table.
     width = None if sys.stdout.isatty() else 120
     Console(highlight=False, width=width).print(renderable)
-
-
-def counted(number: int, what: str) -> str:
-    """ "1 record", "2 records"."""
-    return f"{number} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def show_json(value: Any) -> None:

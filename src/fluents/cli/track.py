@@ -17,7 +17,7 @@ from fluents import jsonl
 from fluents.cli.keeping import Salient
 from fluents.cli.models import ModelChoice
 from fluents.cli.options import changed, with_options
-from fluents.cli.output import counted, emit, messages
+from fluents.cli.output import emit, messages
 from fluents.cli.resuming import whole_traces
 from fluents.cli.segment import procedures, unique_ids
 from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
@@ -26,6 +26,7 @@ from fluents.cli.track_neural import NeuralChoice, open_neural
 from fluents.cli.track_run import Drawing, Run
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
+from fluents.report.terminal import counted
 
 
 @with_options
@@ -64,6 +65,8 @@ def track(
     """
     if resume and output in (None, "-"):
         raise InputError("--resume needs --output", fix="name the file to go on with")
+    if html and output and Path(html).resolve() == Path(output).resolve():
+        raise InputError("--output and --html name the same file", where=html, fix="name two")
     choices = Choices(drawing, local, llm, model, neural)
     choices.refuse_foreign(tracker)
     found = unique_ids(procedures(files, goal, output, html))

@@ -53,7 +53,7 @@ def read_file(path: str | Path) -> Iterator[AnyRecord]:
         raise InputError("the file is empty", where=name, fix="a procedure needs at least one step")
     where, line = first
     if not line.lstrip().startswith((b"{", b"[")):
-        fix = "`fluents track` makes traces of a text, `fluents segment` procedures"
+        fix = "is it the file you meant? `fluents track` makes records of a text"
         raise InputError("no file of records: it begins with neither { nor [", where=where, fix=fix)
     try:
         value = jsonl.parse_json(line, where)

@@ -22,6 +22,7 @@ from markupsafe import Markup
 from fluents.errors import InputError
 from fluents.records import Provenance, Trace
 from fluents.report.matrix import finite, matrix_of
+from fluents.report.terminal import counted
 
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters, those that reorder the text around them, and what cannot be written as UTF-8."""
@@ -65,11 +66,6 @@ def visible(value: object) -> object:
 def short(text: str, limit: int | None) -> str:
     """A text cut to `limit` characters, for places where the page repeats it; the whole stands elsewhere."""
     return text if limit is None or len(text) <= limit else text[: limit - 1].rstrip() + "…"
-
-
-def counted(count: int, noun: str) -> str:
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{count or 'no'} {noun if count == 1 else plural}"
 
 
 def provenance_parts(provenance: Provenance) -> list[tuple[str, str]]:

@@ -16,10 +16,10 @@ from fluents.metrics.original import original
 from fluents.metrics.step_cases import StepCase, best_steps, cases, worst_steps
 from fluents.metrics.steps import Mode
 from fluents.records import Trace
-from fluents.report.page import counted
 from fluents.report.published import Published, published
 from fluents.report.score_tables import number, with_interval
 from fluents.report.svg import Bar, Point, letter
+from fluents.report.terminal import counted
 
 METRICS = ("original", "cluster")
 ROW = "rouge"

@@ -23,6 +23,12 @@ def plain(text: str, style: str = "") -> Text:
     return Text(_CONTROL.sub("�", text), style=style)
 
 
+def counted(count: int, noun: str) -> str:
+    """ "no steps", "1 entity", "2,000 changes"."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count:,} {noun if count == 1 else plural}" if count else f"no {plural}"
+
+
 def procedure_view(procedure: Procedure) -> RenderableType:
     """The goal, where it comes from, and the numbered steps."""
     table = Table(box=None, show_header=False, pad_edge=False)

@@ -7,7 +7,7 @@ follows it, among the lines of the same indent.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,12 +25,12 @@ class _Labelled(NamedTuple):
     """The line with its label written as usual."""
 
 
-def with_usual_labels(lines: Sequence[str]) -> list[str]:
-    """The lines, with labels that count on from each other written as usual: "a)", "1.2."."""
+def with_usual_labels(lines: Sequence[str], literal: Container[int] = ()) -> list[str]:
+    """The lines, with labels that count on from each other written as usual: "a)", "1.2."; `literal` ones stay."""
     usual = list(lines)
     last: dict[int, tuple[int, _Labelled]] = {}  # by indent
     for index, line in enumerate(lines):
-        labelled = _labelled(line)
+        labelled = None if index in literal else _labelled(line)
         if labelled is None:
             continue
         place, before = last.get(labelled.indent, (index, labelled))

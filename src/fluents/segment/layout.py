@@ -70,8 +70,9 @@ class Line:
 
 def read_layout(text: str) -> list[Line]:
     """Every line of a readable text with what it is, in order. Rules, tables and fences' marks are left out."""
-    raw = with_usual_labels([line.expandtabs(4).rstrip() for line in text.split("\n")])
+    raw = [line.expandtabs(4).rstrip() for line in text.split("\n")]
     fences, literal = _fences(raw)
+    raw = with_usual_labels(raw, literal)
     tables = _table_rows(raw)
     lines: list[Line] = []
     last_number: int | None = None  # of the list we are in; None outside lists

@@ -6,13 +6,13 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fluents.download import sha256_of
-from fluents.errors import MissingExtraError
+from fluents.errors import InputError, MissingExtraError
 from fluents.jsonl import atomic_output
 from fluents.neural.network import best_device
 from fluents.training.adapter import PROJECTIONS, write_adapter
@@ -74,7 +74,7 @@ def train(
     log = log_so_far(out / _LOG, about)
     run = _Run(base, out, settings)
     run.resume(len(log))
-    dev = [run.tokens(*render_fixed(example)) for example in dev_examples]
+    dev = run.taught(map(render_fixed, dev_examples))
     per_epoch = math.ceil(len(train_examples) / settings.batch)
     for epoch in range(len(log) + 1, settings.epochs + 1):
         rng = random.Random(f"{settings.seed}-{epoch}")  # of the epoch alone, so that a resumed run draws the same
@@ -83,7 +83,9 @@ def train(
             render(example, rng, unknown_count=settings.unknown_count, one_pass=settings.one_pass)
             for example in train_examples
         )
-        items = [run.tokens(*pair) for pair in rendered]
+        items = run.taught(rendered)
+        if not items:
+            raise InputError("there is nothing to learn: no prompt leaves room for its changes")
         losses, began = [], time.monotonic()
         for number, batch in enumerate(_batches(items, settings.batch, rng), start=1):
             losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))
@@ -127,6 +129,10 @@ class _Run:
         self.optimizer = torch.optim.AdamW(
             self.trained.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
+
+    def taught(self, pairs: Iterable[tuple[str, str]]) -> list[Tokens]:
+        """Prompts and targets in tokens, without those whose prompt leaves no room for a target: they teach nothing."""
+        return [tokens for tokens in (self.tokens(*pair) for pair in pairs) if tokens[1] < len(tokens[0])]
 
     def tokens(self, prompt: str, target: str) -> Tokens:
         before = encode(self.tokenizer, prompt)
