@@ -78,7 +78,8 @@ def test_a_pipe_gets_lines_and_a_person_a_table(run: Run, soup: Path) -> None:
 def test_an_empty_file_and_one_that_is_missing(run: Run, tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.touch()
-    assert run("salience", empty) == (0, "", "")
+    done = run("salience", empty)
+    assert (done.status, "the file is empty" in done.err) == (2, True), "as an empty standard input is"
     assert run("salience", tmp_path / "no.jsonl").status == 2
 
 

@@ -6,8 +6,8 @@ choose the threshold too. A procedure is scored with the weights and the thresho
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -141,7 +141,10 @@ def report(level: Level, made: Sequence[Lesson], meant: Sequence[Lesson]) -> Non
         print(f"  without {left_out}: exact {score.rows['exact']['f1']:.1f}, b-cubed {score.rows['b-cubed']['f1']:.1f}")
 
 
-def main(arguments: Sequence[str]) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m fluents.canonicalise.learn", description=(__doc__ or "").strip())
+    parser.add_argument("--write", action="store_true", help="write the weights into the package")
+    write = parser.parse_args().write
     embedder = load_embedder()
     parameters: dict[str, dict[str, object]] = {}
     levels: tuple[Level, ...] = ("entities", "attributes")
@@ -151,10 +154,10 @@ def main(arguments: Sequence[str]) -> None:
         scorer = learned(made, meant, level, USED[level])
         parameters[level] = {"weights": dict(scorer.weights), "bias": scorer.bias, "threshold": scorer.threshold}
     text = json.dumps(parameters, indent=2) + "\n"
-    if "--write" in arguments:
+    if write:
         PARAMETERS.write_text(text, encoding="utf-8")
     print(text, end="")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -14,7 +14,6 @@ from rich.console import RenderableType
 
 from fluents import jsonl
 from fluents.cli.output import emit, messages
-from fluents.cli.sources import Source
 from fluents.errors import InputError
 from fluents.records import Trace
 
@@ -40,7 +39,9 @@ def each_trace(
         raise InputError("--resume needs --output", fix="name the file to go on with")
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
         messages.print("reading traces from standard input; Ctrl-D ends them", style="dim")
-    traces = Source(file).traces()
+    from fluents.data.shapes import read_traces
+
+    traces = read_traces(file)
     target = _regular_file(to.output)
     if target is None:
         emit(map(work, traces), view, to.output, to.as_json)
