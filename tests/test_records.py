@@ -128,6 +128,13 @@ def test_changes_can_be_put_in_a_set() -> None:
     assert len({CHANGE, CHANGE.replace(after="boiling"), CHANGE.replace(after="hot")}) == 2
 
 
+def test_so_can_whole_traces_whatever_they_carry() -> None:
+    extra = {"a": [1, {"b": None}], "c": "d"}
+    procedures = [Procedure(id="tea", steps=("Boil.",), extra=dict(extra)) for _ in range(2)]
+    assert len({Trace(procedure=one) for one in procedures}) == 1
+    assert len({*procedures, procedures[0].replace(extra=extra | {"a": []})}) == 2
+
+
 def test_importing_fluents_stays_light() -> None:
     """The promise of the default install: no torch, transformers or scipy behind `import fluents`."""
     code = "import sys, fluents; print(sorted({'torch', 'transformers', 'scipy', 'numpy', 'typer'} & set(sys.modules)))"

@@ -37,6 +37,9 @@ class FrozenDict(dict[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:  # a copy is made at once, not key by key
         return FrozenDict, (dict(self),)
 
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none; this one does not change
+        return hash(frozenset(self.items()))
+
 
 class FrozenList(list[Any]):
     """Likewise a list, inside of one."""
@@ -46,6 +49,9 @@ class FrozenList(list[Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenList, (list(self),)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
 
 
 def _frozen(value: Any) -> Any:
