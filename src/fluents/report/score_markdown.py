@@ -12,6 +12,7 @@ from fluents.report.score_page import TITLES
 from fluents.report.score_report import METRICS, ROW, ScoreReport, System
 from fluents.report.score_tables import number, with_interval
 from fluents.report.svg import Bar
+from fluents.report.terminal import counted
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~#!$])")
 
@@ -40,7 +41,8 @@ def _lines(report: ScoreReport) -> Iterator[str]:
     yield f"Mode {report.mode}. Numbers are percent; in brackets 95 % intervals over resampled procedures.\n"
     for system in report.systems:
         score = system.scores["original"]
-        yield f"- **{system.letter}** {escaped(system.name)}: {score.n_procedures} procedures, {score.n_steps} steps"
+        counts = f"{counted(score.n_procedures, 'procedure')}, {counted(score.n_steps, 'step')}"
+        yield f"- **{system.letter}** {escaped(system.name)}: {counts}"
         yield from (f"  - warning: {escaped(warning, 1000)}" for warning in system.warnings())
     yield ""
     for metric in METRICS:

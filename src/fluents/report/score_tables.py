@@ -15,7 +15,7 @@ from fluents.metrics.bootstrap import FEWEST, Difference, Interval, Intervals
 from fluents.metrics.errors import PRINTED
 from fluents.metrics.step_cases import StepCase
 from fluents.report.published import Published
-from fluents.report.terminal import plain, table_of
+from fluents.report.terminal import counted, plain, table_of
 
 MAIN = ("f1", "accuracy", "r", "share")
 """The column that tells most, by whichever of these names a score has it."""
@@ -67,9 +67,9 @@ def score_table(score: Score, intervals: Intervals | None) -> Table:
 
 def notes(score: Score, intervals: Intervals | None) -> Text:
     """What stands under a table: how much was scored, and what the brackets mean."""
-    counted = f"{score.n_procedures:,} procedures" + (f", {score.n_steps:,} steps" if score.n_steps else "")
+    counts = [counted(score.n_procedures, "procedure"), *([counted(score.n_steps, "step")] if score.n_steps else [])]
     between = "" if intervals is None else "; in brackets 95 % intervals, procedures resampled"
-    return plain(f"{counted}{between}", "dim")
+    return plain(f"{', '.join(counts)}{between}", "dim")
 
 
 def published_table(score: Score, known: Sequence[Published], ours: str) -> Table:

@@ -55,7 +55,7 @@ def trace_view(trace: Trace) -> RenderableType:
         parts.append(Text(f"\n{step} ", style="cyan").append_text(plain(text, "italic")))
         parts.append(_StepTable(rows[step], widths) if rows[step] else Text(nothing, style="dim"))
     if trace.rejects:
-        parts.append(Text(f"\n{len(trace.rejects)} answer(s) could not be read", style="yellow"))
+        parts.append(Text(f"\n{counted(len(trace.rejects), 'answer')} could not be read", style="yellow"))
         parts += [plain(f"  step {r.step}: {r.reason}: {r.text[:200]}", "dim") for r in trace.rejects]
     return Group(*parts)
 
