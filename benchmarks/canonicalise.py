@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluents.canonicalise.clusters import canonicalise
-from fluents.canonicalise.offline import Offline
+from fluents.canonicalisation.clusters import canonicalise
+from fluents.canonicalisation.feature_method import FeatureMethod
 from fluents.records import Procedure, StateChange, Trace
 
 SIZES = (250, 500, 1000, 2000, 4000)
@@ -82,7 +82,7 @@ def growth(sizes: Sequence[int], seconds: Sequence[float]) -> float:
 
 def main(arguments: Sequence[str]) -> None:
     sizes = [int(one) for one in arguments] or list(SIZES)
-    method = Offline()
+    method = FeatureMethod()
     canonicalise(made_up(50), method)  # the vectors are loaded once, and not what is measured
     seconds = []
     for size in sizes:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fluents.metrics.porter import porter_stem
+from fluents.text.porter import porter_stem
 
 DROPPED = {"and", "was", "is", "before", "afterwards", "after", "of"}
 GOLD = "allenai/openpi-dataset/data/gold/test/id_answers.jsonl"
@@ -105,9 +105,9 @@ def main() -> None:
     folder = os.environ.get("FLUENTS_DATA_MIRROR")
     if not folder:
         sys.exit("set FLUENTS_DATA_MIRROR to a folder with the published files")
-    from fluents.metrics.bootstrap import intervals
-    from fluents.metrics.matchers import stem
     from fluents.metrics.original import original
+    from fluents.scoring.bootstrap import intervals
+    from fluents.text.matchers import stem
 
     gold, pred = read(Path(folder, GOLD)), read(Path(folder, PREDICTED))
     started = time.perf_counter()

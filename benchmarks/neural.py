@@ -19,8 +19,8 @@ from importlib import import_module
 from typing import Any
 
 from fluents.errors import MissingExtraError
-from fluents.neural.drawing import Decoding
-from fluents.neural.rows import Row, Span
+from fluents.neural.decoding_options import Decoding
+from fluents.neural.encoding import EncodedRow, Span
 
 BATCH, QUESTION, ANSWER, SLOTS, HISTORY, DRAWN = 8, 128, 96, 32, 4, 48
 REPEATS, WARM_UP = 11, 2
@@ -107,7 +107,7 @@ def _side(size: int, layers: int) -> dict[str, int]:
     return {"layers": layers, "attention_heads": size // 64, "ffn_dim": size * 4}
 
 
-def _rows(slots: int, first: int = 0) -> list[Row]:
+def _rows(slots: int, first: int = 0) -> list[EncodedRow]:
     """A row for each procedure of the batch, whose answer changes slots `first` to `slots`."""
     rng = random.Random(1)
     told = slots - first
@@ -115,7 +115,7 @@ def _rows(slots: int, first: int = 0) -> list[Row]:
         Span((f"entity {first + number}", "state"), number * ANSWER // told, (number + 1) * ANSWER // told)
         for number in range(told)
     ]
-    return [Row(owner, _ids(rng, QUESTION), _ids(rng, ANSWER), tuple(spans)) for owner in range(BATCH)]
+    return [EncodedRow(owner, _ids(rng, QUESTION), _ids(rng, ANSWER), tuple(spans)) for owner in range(BATCH)]
 
 
 def _ids(rng: random.Random, count: int) -> tuple[int, ...]:

@@ -22,20 +22,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fluents.data.cv_folds import SALIENCE_FOLDS, held_out
 from fluents.data.datasets import load_traces
-from fluents.data.folds import SALIENCE_FOLDS, held_out
 from fluents.errors import DataMissingError
-from fluents.metrics.base import Score
-from fluents.metrics.bootstrap import intervals
-from fluents.metrics.embedders import StaticEmbedder
-from fluents.metrics.salience import salience
-from fluents.metrics.salience_raters import others
+from fluents.metrics.salience import others, salience
 from fluents.records import Trace
-from fluents.salience.features import Scope
-from fluents.salience.lessons import Lesson, lesson, taught
-from fluents.salience.linear import Linear
-from fluents.salience.offline import BOTH, RATER, WEIGHTS, ratings
-from fluents.salience.scene import Scene
+from fluents.salience.feature_rater import BOTH, RATER, WEIGHTS, LabelledFeatures, lesson, ratings, taught
+from fluents.salience.features import Scope, TraceMeasurements
+from fluents.salience.ridge import Ridge
+from fluents.scoring.bootstrap import intervals
+from fluents.scoring.score import Score
+from fluents.text.embedders import StaticEmbedder
 
 MODELS = ("gpt-4", "gpt-3.5-turbo", "llama2-13", "llama2-70")
 ROWS = {"global": ("global smoothed", "global raw"), "local": ("local smoothed", "local raw")}
@@ -54,16 +51,16 @@ class Study:
 
     def __init__(self, traces: Iterable[Trace]) -> None:
         embedder = StaticEmbedder()
-        self.scenes = {trace.id: Scene(trace, embedder) for trace in traces}
+        self.scenes = {trace.id: TraceMeasurements(trace, embedder) for trace in traces}
         self.people = [id_ for fold in SALIENCE_FOLDS for id_ in fold]
         self.others = [id_ for id_ in self.scenes if id_ not in self.people]
-        self._lessons: dict[tuple[Scope, tuple[str, ...]], dict[str, Lesson]] = {
+        self._lessons: dict[tuple[Scope, tuple[str, ...]], dict[str, LabelledFeatures]] = {
             (scope, raters): {id_: lesson(scene, scope, raters) for id_, scene in self.scenes.items()}
             for scope in BOTH
             for raters in (MODELS[:1], MODELS)
         }
 
-    def learnt(self, scope: Scope, recipe: Recipe, procedures: Iterable[str], without: str = "") -> Linear:
+    def learnt(self, scope: Scope, recipe: Recipe, procedures: Iterable[str], without: str = "") -> Ridge:
         lessons = self._lessons[scope, recipe.raters]
         return taught([_less(lessons[id_], without) for id_ in procedures], recipe.penalty)
 
@@ -75,7 +72,7 @@ class Study:
             rated += self.rated(scope, weights, fold)
         return self.score(rated)
 
-    def rated(self, scope: Scope, weights: Linear, procedures: Iterable[str]) -> list[Trace]:
+    def rated(self, scope: Scope, weights: Ridge, procedures: Iterable[str]) -> list[Trace]:
         scenes = [self.scenes[id_] for id_ in procedures]
         return [scene.trace.replace(salience=tuple(ratings(scene, scope, weights))) for scene in scenes]
 
@@ -107,12 +104,12 @@ class Study:
 ZEROS = "the rule that learns 0"
 
 
-def _less(one: Lesson, group: str) -> Lesson:
+def _less(one: LabelledFeatures, group: str) -> LabelledFeatures:
     """A lesson without the features of a group, there and here; or without zeros, which no model could say."""
     if group == ZEROS:
-        return Lesson(one.columns, np.maximum(one.labels, 1.0))
+        return LabelledFeatures(one.columns, np.maximum(one.labels, 1.0))
     left = {name: column for name, column in one.columns.items() if name.split(":")[0].removesuffix(" here") != group}
-    return Lesson(left, one.labels)
+    return LabelledFeatures(left, one.labels)
 
 
 def main() -> None:

@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 from fluents.decoding.sampling import Sampling
 from fluents.errors import MissingExtraError
 from fluents.prompts.local import MAX_PROMPT_BYTES, grammar, prompt
-from fluents.segment import read_text, segment
-from fluents.trackers.engine import Engine, free_cores
+from fluents.segmentation import read_text, segment
+from fluents.trackers.llama_engine import Engine, free_cores
 from fluents.trackers.local import CONTEXT_PER_SLOT, MOST_LINES, SETTINGS
 from fluents.weights import ensure
 from fluents.weights.adapters import adapter_path
@@ -37,7 +37,7 @@ Answering: TypeAlias = Callable[[str, Sampling], list[str]]
 TRACK_ONE_STEP = """
 import sys
 from pathlib import Path
-from fluents.segment import segment
+from fluents.segmentation import segment
 from fluents.trackers.local import SETTINGS, LocalTracker
 tracker = LocalTracker(SETTINGS[sys.argv[1]])
 tracker.on_draft = lambda line: print("draft", flush=True)
@@ -116,7 +116,7 @@ def _shown(tokens: float | None) -> str:
 
 def _transformers(model: Path) -> tuple[Answering, Callable[[str], int]]:
     """The same weights in torch, 32 bits; and how many tokens a text has."""
-    from fluents.training.base import END, encode, load_model, load_tokenizer  # says what to install if it must
+    from fluents.training.base_model import END, encode, load_model, load_tokenizer  # says what to install if it must
 
     torch: Any = import_module("torch")
     torch.set_num_threads(free_cores())

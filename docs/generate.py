@@ -16,7 +16,7 @@ from rich.console import Console
 
 from fluents import jsonl
 from fluents.cli import app
-from fluents.data.shapes import read_traces
+from fluents.data.file_formats import read_traces
 from fluents.report.terminal import trace_view
 
 DOCS = Path(__file__).parent

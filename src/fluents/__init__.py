@@ -24,7 +24,7 @@ def track(procedure: Procedure | str | Path, *, setting: str = "default", seed: 
     from dataclasses import replace
 
     from fluents.errors import InputError, UnknownNameError
-    from fluents.segment import read_text, segment
+    from fluents.segmentation import read_text, segment
     from fluents.trackers.local import SETTINGS, LocalTracker
 
     if setting not in SETTINGS:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from fluents import jsonl
 from fluents.records import EntityCluster, Procedure, Reject, StateChange, Trace
-from fluents.report.page import page
+from fluents.report.trace_page import page
 
 pytest_plugins = ["chromium"]
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ import pytest
 
 from faulty_server import FaultyServer
 from fluents import jsonl
-from fluents.canonicalise.clusters import canonicalise
-from fluents.canonicalise.prompted import Asking, Prompted
+from fluents.canonicalisation.clusters import canonicalise
+from fluents.canonicalisation.prompted_method import Asking, PromptedMethod
 from fluents.llm import Question
 from fluents.records import Procedure, StateChange, Trace
 
@@ -98,7 +98,7 @@ def test_a_recorded_model_is_played_back(plain: Path, tmp_path: Path) -> None:
             lines.append(json.dumps({"question": asdict(question), "answer": answer, "cut": False}))
             return [answer] * samples
 
-    expected = canonicalise(TRACE, Prompted(Asking(Parrot(), "recorded model", workers=1)))
+    expected = canonicalise(TRACE, PromptedMethod(Asking(Parrot(), "recorded model", workers=1)))
     record.write_text("\n".join(lines))
     done = run("canonicalise", plain, "--method", "prompted", "--from-record", record)
     assert done.returncode == 0, done.stderr

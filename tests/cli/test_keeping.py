@@ -16,8 +16,8 @@ from fluents.cli import main
 from fluents.cli.keeping import Salient, ScoredSalient
 from fluents.errors import InputError
 from fluents.records import Procedure, Salience, StateChange, Trace
-from fluents.report.page import page
 from fluents.report.terminal import trace_view
+from fluents.report.trace_page import page
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -248,7 +248,7 @@ def test_an_injected_step_changes_nothing_but_itself(track: Run, tmp_path: Path)
 @pytest.mark.usefixtures("model_cache")
 def test_end_to_end_with_the_embedded_model(run: Run, tmp_path: Path) -> None:
     """All forms give traces over HTTP from a real model, however poor, and `fluents eval` scores them."""
-    from fluents.trackers.serving import serve
+    from fluents.trackers.model_server import serve
 
     gold = Trace(
         procedure=TEA,

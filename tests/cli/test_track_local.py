@@ -5,19 +5,21 @@ from __future__ import annotations
 import pytest
 
 from fluents.cli.track_local import LocalChoice, local_tracker
-from fluents.cli.track_run import Drawing
+from fluents.cli.track_run import SamplingOptions
 from fluents.errors import InputError
 
 
 @pytest.mark.parametrize(
     ("choice", "drawing", "what"),
     [
-        (LocalChoice(fast=True, setting="openpi"), Drawing(), "--fast is a setting itself"),
-        (LocalChoice(fast=True), Drawing(samples=4), "always the same"),
-        (LocalChoice(setting="fast"), Drawing(samples=4), "always the same"),
+        (LocalChoice(fast=True, setting="openpi"), SamplingOptions(), "--fast is a setting itself"),
+        (LocalChoice(fast=True), SamplingOptions(samples=4), "always the same"),
+        (LocalChoice(setting="fast"), SamplingOptions(samples=4), "always the same"),
     ],
 )
-def test_options_that_would_be_ignored_or_mislead_are_refused(choice: LocalChoice, drawing: Drawing, what: str) -> None:
+def test_options_that_would_be_ignored_or_mislead_are_refused(
+    choice: LocalChoice, drawing: SamplingOptions, what: str
+) -> None:
     """Four times the likeliest answer would agree with itself: a support of 1 that means nothing."""
     with pytest.raises(InputError, match=what):
         local_tracker(choice, drawing)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fluents.data import cluster_labels, published
+from fluents.data import cluster_labels, file_catalogue
 from fluents.errors import InputError, UnknownNameError
 
 
@@ -40,7 +40,7 @@ def document(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Stands in for the published file of any name."""
 
     def serve(value: object) -> None:
-        monkeypatch.setattr(published, "document", lambda *_: (value, str(Path("labels.json"))))
+        monkeypatch.setattr(file_catalogue, "document", lambda *_: (value, str(Path("labels.json"))))
 
     return serve
 

@@ -10,12 +10,12 @@ import pytest
 
 from fluents.data import openpi, openpi_write
 from fluents.data.datasets import load_traces
-from fluents.data.shapes import lost, read_file, write
+from fluents.data.file_formats import lost, read_file, write
 from fluents.errors import DataMissingError, InputError
 from fluents.jsonl import read
 from fluents.jsonl import write as write_jsonl
 from fluents.records import UNKNOWN_STEP, StateChange
-from fluents.templates import parse
+from fluents.text.template import parse
 
 REPO = "allenai/openpi-dataset/data"
 COUNTS = {"train": (644, 3216, 23681), "dev": (55, 274, 1744), "test": (111, 560, 4240)}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fluents.data import openpi2, openpi2_outputs, openpi2_write
+from fluents.data.cv_folds import CLUSTER_FOLDS, SALIENCE_FOLDS, held_out
 from fluents.data.datasets import load_traces
-from fluents.data.folds import CLUSTER_FOLDS, SALIENCE_FOLDS, held_out
-from fluents.data.shapes import read_file
+from fluents.data.file_formats import read_file
 from fluents.errors import InputError
 from fluents.jsonl import dumps, loads
 from fluents.records import AttributeCluster

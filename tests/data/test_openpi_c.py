@@ -9,12 +9,12 @@ import pytest
 
 from fluents.data import openpi_c
 from fluents.data.datasets import load_traces
-from fluents.data.shapes import write
+from fluents.data.file_formats import write
 from fluents.errors import InputError
 from fluents.jsonl import read
 from fluents.jsonl import write as write_jsonl
 from fluents.records import StateChange
-from fluents.templates import parse
+from fluents.text.template import parse
 
 DATA = "shirley-wu/openpi-c/data"
 STEPS = {"train": 2403, "dev": 219, "test": 345}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fluents.decoding.consensus import Consensus, Pool, consensus
-from fluents.metrics.wordings import plain_name
 from fluents.records import StateChange
+from fluents.text.wordings import plain_name
 from strategies import words
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from fluents.llm import Question
 from fluents.llm.cache import Cache, CacheError, default_path, question_key
-from fluents.llm.wire import Reply
+from fluents.llm.wire_format import Reply
 
 TEXT = st.text(max_size=20)
 QUESTIONS = st.builds(
@@ -106,7 +106,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from fluents.llm.cache import Cache
-from fluents.llm.wire import Reply
+from fluents.llm.wire_format import Reply
 cache = Cache(Path(sys.argv[1]))
 for number in range(100):
     cache.put(f"{sys.argv[2]}-{number}", Reply("x"))

@@ -14,9 +14,9 @@ from faulty_server import Body, FaultyServer, in_turn
 from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question, transport
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import DOWN_AFTER, Endpoint
-from fluents.llm.patience import Patience
+from fluents.llm.retry import RetryPolicy
 from fluents.llm.usage import Usage
-from fluents.llm.wire import Manner
+from fluents.llm.wire_format import EndpointOptions
 from fluents.prompts.llm import NEXT_QUESTION
 
 SCHEMA = {"type": "object", "properties": {"pot": {"type": "string"}}, "required": ["pot"]}
@@ -39,8 +39,8 @@ def server() -> Iterator[FaultyServer]:
 def open_endpoint(
     server: FaultyServer, *, sleeps: Sleeps | None = None, retries: int = 3, cache: Cache | None = None, **manner: Any
 ) -> Endpoint:
-    patience = Patience(retries, sleep=Sleeps() if sleeps is None else sleeps)
-    return Endpoint(server.base_url, "any", KEY, manner=Manner(patience=patience, **manner), cache=cache)
+    patience = RetryPolicy(retries, sleep=Sleeps() if sleeps is None else sleeps)
+    return Endpoint(server.base_url, "any", KEY, manner=EndpointOptions(patience=patience, **manner), cache=cache)
 
 
 def test_a_chat_is_asked_with_all_that_decides_the_answer(server: FaultyServer) -> None:
@@ -265,11 +265,11 @@ def test_a_server_that_does_not_speak_https_is_told_without_waiting_for_an_answe
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
         started = time.monotonic()
-        with Endpoint(address, "any", manner=Manner(timeout=120)) as endpoint:
+        with Endpoint(address, "any", manner=EndpointOptions(timeout=120)) as endpoint:
             with pytest.raises(EndpointError, match=r"cannot connect: .*timed out"):
                 endpoint.ask(Question("?"))
             assert endpoint.usage.requests == 1
-        with Endpoint(address, "any", manner=Manner(timeout=120, patience=Patience(retries=0))) as endpoint:
+        with Endpoint(address, "any", manner=EndpointOptions(timeout=120, patience=RetryPolicy(retries=0))) as endpoint:
             endpoint._has_answered = True  # later in a run: then too nobody has waited 120 s
             with pytest.raises(EndpointError, match=r"the connection failed: .*timed out"):
                 endpoint.ask(Question("?"))

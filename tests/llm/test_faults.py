@@ -13,13 +13,13 @@ import pytest
 
 from faulty_server import FAULTS, IN_ANSWER, IN_TRANSPORT, Body, FaultyServer, in_turn, prompt_of, randomly
 from fluents.llm import Question
-from fluents.llm.asking import Unreadable, UnreadableAnswer, ask_all, json_in
+from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import Endpoint
-from fluents.llm.patience import Patience
-from fluents.llm.wire import Manner
+from fluents.llm.retry import RetryPolicy
+from fluents.llm.wire_format import EndpointOptions
 
-QUICK = Manner(timeout=0.5, patience=Patience(first_wait=0.005, longest_wait=0.02))
+QUICK = EndpointOptions(timeout=0.5, patience=RetryPolicy(first_wait=0.005, longest_wait=0.02))
 STEPS = {"1": ["lid"], "2": ["pot", "water"]}
 
 
@@ -87,7 +87,7 @@ RUN = """
 import sys
 from pathlib import Path
 from fluents.llm import Question
-from fluents.llm.asking import ask_all
+from fluents.llm.answers import ask_all
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import Endpoint
 
@@ -124,8 +124,8 @@ FAIL = """
 import logging, sys
 from pathlib import Path
 from fluents.llm import Question
-from fluents.llm.access import find_key
-from fluents.llm.asking import answered
+from fluents.llm.credentials import find_key
+from fluents.llm.answers import answered
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import Endpoint
 

@@ -16,7 +16,7 @@ from fluents.llm import CutAnswer, NoAnswerError, Question
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import Endpoint
 from fluents.llm.recorded import Recorded, Recorder
-from fluents.llm.wire import Manner, Reply
+from fluents.llm.wire_format import EndpointOptions, Reply
 
 QUESTION = Question("Is it hot?", system="Brief.", schema={"type": "object"}, name="heat-1", seed=5)
 
@@ -64,9 +64,9 @@ def test_a_question_that_got_no_answer_gets_none_again(tmp_path: Path) -> None:
 def test_a_file_of_kept_answers_is_a_record_too(record: Path) -> None:
     cache = Cache(record.with_name("answers.sqlite"))
     address = record.with_name("address").read_text()
-    assert Recorded.of_cache(cache, address + "/", "any", Manner()).ask(QUESTION, 2) == ["seed 5", "seed"]
+    assert Recorded.of_cache(cache, address + "/", "any", EndpointOptions()).ask(QUESTION, 2) == ["seed 5", "seed"]
     with pytest.raises(InputError, match="no answer to this question"):
-        Recorded.of_cache(cache, address, "another", Manner()).ask(QUESTION)
+        Recorded.of_cache(cache, address, "another", EndpointOptions()).ask(QUESTION)
     cache.close()
 
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from fluents.data.datasets import load_traces
 from fluents.errors import InputError, UnknownNameError
 from fluents.metrics import agreement as measures
-from fluents.metrics.agreement import Answer, Item, Level, agreement, salience_items
-from fluents.metrics.bootstrap import intervals
-from fluents.metrics.clusters import b_cubed
+from fluents.metrics.agreement import Item, MeasurementLevel, Rating, agreement, salience_items
 from fluents.metrics.salience import salience
 from fluents.records import Procedure, Salience, Trace
+from fluents.scoring.bootstrap import intervals
+from fluents.scoring.greedy_clusters import b_cubed
 
 
 def items(*annotators: str) -> list[Item]:
@@ -34,7 +34,7 @@ FOUR_OBSERVERS = items("123321412...", "1233224125.3", ".3332342251.", "12332441
 
 
 @pytest.mark.parametrize(("level", "alpha"), [("nominal", "0.743"), ("ordinal", "0.815"), ("interval", "0.849")])
-def test_alpha_of_the_example_in_the_literature(level: Level, alpha: str) -> None:
+def test_alpha_of_the_example_in_the_literature(level: MeasurementLevel, alpha: str) -> None:
     score = agreement(FOUR_OBSERVERS, level=level)
     assert f"{score['alpha'][level]:.3f}" == alpha
     assert score.warnings == ("1 of 12 items have fewer than two answers and are left out",)
@@ -125,7 +125,7 @@ answers = st.lists(st.lists(st.none() | st.integers(0, 3), min_size=3, max_size=
 
 
 @given(answers, st.sampled_from(["nominal", "ordinal", "interval"]), st.randoms())
-def test_annotators_and_items_have_no_order(said: list[list[Answer]], level: Level, random: Random) -> None:
+def test_annotators_and_items_have_no_order(said: list[list[Rating]], level: MeasurementLevel, random: Random) -> None:
     said = [[0, 1, 1], *said]
     score = agreement([("p", answers) for answers in said], level=level)
     columns = random.sample(range(3), 3)

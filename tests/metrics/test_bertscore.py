@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from fluents.errors import DataMissingError, InputError, MissingExtraError
 from fluents.metrics import bertscore as module
 from fluents.metrics.bertscore import (
+    BertscoreUnit,
     Tokens,
     TransformersEncoder,
-    Unit,
     bertscore,
     complete_units,
     schemata_units,
     states_units,
 )
-from fluents.metrics.bootstrap import intervals
 from fluents.records import Alternatives, AttributeCluster, EntityCluster, Procedure, StateChange, Trace
+from fluents.scoring.bootstrap import intervals
 
 LETTERS = "abcdefgh"
 
@@ -53,7 +53,7 @@ class ToyEncoder:
 
 
 def best(prediction: str, *gold: str) -> float:
-    return bertscore([Unit("p", 1, [prediction], gold)], ToyEncoder())["bertscore"]["f1"]
+    return bertscore([BertscoreUnit("p", 1, [prediction], gold)], ToyEncoder())["bertscore"]["f1"]
 
 
 def test_f1_by_hand() -> None:
@@ -75,14 +75,18 @@ def test_the_best_gold_text_of_the_unit_counts() -> None:
 
 
 def test_the_mean_is_over_predictions() -> None:
-    units = [Unit("p", 1, ["b", "c"], ["b"]), Unit("p", 2, ["d"], ["d"]), Unit("q", 1, [], ["e"])]
+    units = [
+        BertscoreUnit("p", 1, ["b", "c"], ["b"]),
+        BertscoreUnit("p", 2, ["d"], ["d"]),
+        BertscoreUnit("q", 1, [], ["e"]),
+    ]
     score = bertscore(units, ToyEncoder())
     assert score["bertscore"]["f1"] == pytest.approx(100 * 2 / 3)
     assert intervals(score, resamples=50)
 
 
 def test_a_prediction_without_gold_is_left_out_in_compat_and_0_in_strict() -> None:
-    units = [Unit("p", 1, ["b"], ["b"]), Unit("p", 2, ["c"], [])]
+    units = [BertscoreUnit("p", 1, ["b"], ["b"]), BertscoreUnit("p", 2, ["c"], [])]
     assert bertscore(units, ToyEncoder())["bertscore"]["f1"] == pytest.approx(100)
     assert bertscore(units, ToyEncoder(), mode="strict")["bertscore"]["f1"] == pytest.approx(50)
 
@@ -99,14 +103,14 @@ def test_nothing_to_score_is_an_error() -> None:
 def test_each_text_is_encoded_once_also_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TEXTS_AT_ONCE", 3)
     encoder = ToyEncoder()
-    units = [Unit("p", step, ["b", "c"], ["b", "d"]) for step in range(5)]
+    units = [BertscoreUnit("p", step, ["b", "c"], ["b", "d"]) for step in range(5)]
     assert bertscore(units, encoder)["bertscore"]["f1"] == pytest.approx(50)
     assert sorted(encoder.encoded) == ["b", "c", "d"]
 
 
 def test_the_signature_names_encoder_and_data() -> None:
     def signature(*gold: str) -> str:
-        return str(bertscore([Unit("p", 1, ["b"], gold)], ToyEncoder()).signature)
+        return str(bertscore([BertscoreUnit("p", 1, ["b"], gold)], ToyEncoder()).signature)
 
     assert "|encoder:toy|" in signature("b", "c")
     assert signature("b", "c") == signature("c", "b") != signature("b")
@@ -114,12 +118,12 @@ def test_the_signature_names_encoder_and_data() -> None:
 
 texts = st.lists(st.sampled_from(list(LETTERS)), max_size=4).map(" ".join)
 units = st.builds(
-    Unit, st.sampled_from("pq"), st.integers(1, 3), st.lists(texts, max_size=3), st.lists(texts, max_size=3)
+    BertscoreUnit, st.sampled_from("pq"), st.integers(1, 3), st.lists(texts, max_size=3), st.lists(texts, max_size=3)
 )
 
 
 @given(st.lists(units, min_size=1, max_size=4), st.randoms())
-def test_scores_are_bounded_and_know_no_order(given_units: list[Unit], random: Random) -> None:
+def test_scores_are_bounded_and_know_no_order(given_units: list[BertscoreUnit], random: Random) -> None:
     score = bertscore(given_units, ToyEncoder())["bertscore"]["f1"]
     shuffled = [
         unit._replace(
@@ -150,11 +154,11 @@ PRED = [Trace(procedure=PROCEDURE, changes=(SAID, SAID))]
 def test_schemata_as_texts() -> None:
     """Globally, distinct pairs against all clusters; locally, against the changes of the step."""
     assert list(schemata_units(GOLD, PRED, scope="global")) == [
-        Unit("tea", 0, ["size of cup"], ["heat of pot", "place of pot"])
+        BertscoreUnit("tea", 0, ["size of cup"], ["heat of pot", "place of pot"])
     ]
     first, second = schemata_units(GOLD, PRED, scope="local", expanded=True)
-    assert first == Unit("tea", 1, ["size of cup"] * 2, ["heat of pot", "heat of kettle"])
-    assert second == Unit("tea", 2, [], [])
+    assert first == BertscoreUnit("tea", 1, ["size of cup"] * 2, ["heat of pot", "heat of kettle"])
+    assert second == BertscoreUnit("tea", 2, [], [])
 
 
 def test_states_as_texts() -> None:
@@ -164,10 +168,10 @@ def test_states_as_texts() -> None:
     answer = place.replace(before="board", after="stove")
     pred = [Trace(procedure=PROCEDURE, changes=(answer, answer))]
     assert list(states_units(gold, pred)) == [
-        Unit("tea", 1, ["board"], ["shelf"]),
-        Unit("tea", 1, ["stove"], ["stove"]),
-        Unit("tea", 1, ["board"], []),
-        Unit("tea", 1, ["stove"], []),
+        BertscoreUnit("tea", 1, ["board"], ["shelf"]),
+        BertscoreUnit("tea", 1, ["stove"], ["stove"]),
+        BertscoreUnit("tea", 1, ["board"], []),
+        BertscoreUnit("tea", 1, ["stove"], []),
     ]
 
 
@@ -204,7 +208,7 @@ def test_a_real_encoder_ranks_texts_by_meaning(minilm: str) -> None:
     assert encoder.name.endswith("model layer 6")
     gold = ["temperature of the oven"]
     said = ["temperature of the oven", "heat of the stove", "name of the dog"]
-    same, near, far = (bertscore([Unit("p", 1, [text], gold)], encoder)["bertscore"]["f1"] for text in said)
+    same, near, far = (bertscore([BertscoreUnit("p", 1, [text], gold)], encoder)["bertscore"]["f1"] for text in said)
     assert same == pytest.approx(100, abs=0.01)
     assert same > near > far
 

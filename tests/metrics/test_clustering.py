@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from fluents.data import cluster_labels
 from fluents.errors import InputError, UnknownNameError
-from fluents.metrics.bootstrap import intervals
 from fluents.metrics.clustering import Groupings, clustering, groupings_of
-from fluents.metrics.clusters import b_cubed
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Trace
+from fluents.scoring.bootstrap import intervals
+from fluents.scoring.greedy_clusters import b_cubed
 
 
 def entities(*clusters: str) -> Groupings:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fluents.data.datasets import load_traces
 from fluents.metrics.complete import EXPANDED, PLAIN, complete, gold_units
 from fluents.records import Alternatives, AttributeCluster, EntityCluster, Procedure, StateChange, Trace
-from fluents.templates import parse_all
+from fluents.text.template import parse_all
 
 PROCEDURE = Procedure(id="tea", steps=("Boil.", "Pour."))
 POT = EntityCluster(

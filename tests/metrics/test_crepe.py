@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from fluents.data.datasets import load
 from fluents.errors import InputError
-from fluents.metrics.bootstrap import intervals
 from fluents.metrics.crepe import crepe
-from fluents.metrics.steps import Mode
 from fluents.records import Procedure
+from fluents.scoring.bootstrap import intervals
+from fluents.scoring.step_alignment import Mode
 from fluents.task_records import CrepeCase, Likelihood
 
 STEPS = ("Boil.", "Pour.")

@@ -10,17 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.data import judgement_files
+from fluents.data import human_judgements
 from fluents.errors import InputError
-from fluents.metrics.bootstrap import intervals
-from fluents.metrics.judgements import (
-    FORM_COLUMNS,
-    error_analysis,
-    expansion_quality,
-    hallucinations,
-    write_form,
-)
+from fluents.metrics.judgements import FORM_COLUMNS, error_analysis, expansion_quality, hallucinations, write_form
 from fluents.records import Procedure, Reject, StateChange, Trace
+from fluents.scoring.bootstrap import intervals
 
 
 @pytest.mark.parametrize(
@@ -33,7 +27,7 @@ from fluents.records import Procedure, Reject, StateChange, Trace
 )
 @pytest.mark.usefixtures("mirror")
 def test_error_analysis_of_the_released_judgements(model: str, counts: list[int]) -> None:
-    score = error_analysis(judgement_files.schemata_judgements(model))
+    score = error_analysis(human_judgements.schemata_judgements(model))
     rows = ("correct", "no change", "nonsense", "missing")
     assert [score[row]["count"] for row in rows] == counts
     assert sum(score[row]["share"] for row in rows[:3]) == pytest.approx(1)
@@ -43,7 +37,7 @@ def test_error_analysis_of_the_released_judgements(model: str, counts: list[int]
 
 @pytest.mark.usefixtures("mirror")
 def test_quality_of_the_released_expansions() -> None:
-    score = expansion_quality(judgement_files.expansion_judgements())
+    score = expansion_quality(human_judgements.expansion_judgements())
     assert [f"{score[kind]['correct']:.1f}" for kind in ("entities", "attributes")] == ["83.3", "59.4"]
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from fluents.data.datasets import load_traces
 from fluents.errors import InputError
-from fluents.metrics.bootstrap import intervals
 from fluents.metrics.salience import pearson, salience
-from fluents.metrics.steps import Mode
 from fluents.records import Procedure, Salience, Trace
+from fluents.scoring.bootstrap import intervals
+from fluents.scoring.step_alignment import Mode
 
 
 @pytest.fixture(scope="module")

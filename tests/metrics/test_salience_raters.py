@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fluents.data.datasets import load_traces
-from fluents.metrics.salience_raters import by_procedure, others, votes
+from fluents.metrics.salience import by_procedure, others, votes
 from fluents.records import Procedure, Salience, Trace, TrackedEntity
 
 

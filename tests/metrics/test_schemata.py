@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from fluents.data.datasets import load_traces
 from fluents.errors import InputError
-from fluents.metrics.bootstrap import intervals
 from fluents.metrics.schemata import schemata
-from fluents.metrics.steps import Mode
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Reject, StateChange, Trace
+from fluents.scoring.bootstrap import intervals
+from fluents.scoring.step_alignment import Mode
 
 PROCEDURE = Procedure(id="tea", steps=("Boil.", "Pour.", "Drink."))
 

@@ -11,8 +11,8 @@ import pytest
 from tiny_neural import begin, gold
 
 from fluents.errors import FluentsError
-from fluents.neural.drawing import Decoding
-from fluents.neural.rows import Row, Span, side_by_side, taught
+from fluents.neural.decoding_options import Decoding
+from fluents.neural.encoding import EncodedRow, Span, side_by_side, taught
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("torch", reason="neural systems: pip install 'fluents[train]'")
@@ -30,11 +30,11 @@ pytestmark = [
 ARCHES = ("bart", "t5", "marian")
 
 
-def _rounds(trained: Trained) -> list[list[Row]]:
+def _rounds(trained: Trained) -> list[list[EncodedRow]]:
     return side_by_side([taught(trace, trained.system, "openpi-c", trained.codec) for trace in gold()])
 
 
-def _remembered(trained: Trained, rounds: list[list[Row]]) -> tuple[Any, list[Any]]:
+def _remembered(trained: Trained, rounds: list[list[EncodedRow]]) -> tuple[Any, list[Any]]:
     """The memory after all rounds, and each round's states."""
     import torch
 
@@ -51,7 +51,7 @@ def _remembered(trained: Trained, rounds: list[list[Row]]) -> tuple[Any, list[An
     return memory, all_states
 
 
-def _slowly(rounds: list[list[Row]], all_states: list[Any], compress: Any, owner: int) -> dict[Any, list[float]]:
+def _slowly(rounds: list[list[EncodedRow]], all_states: list[Any], compress: Any, owner: int) -> dict[Any, list[float]]:
     """Equations 1 and 2 for one procedure with Python's own numbers."""
     first, later = (layer.weight[0].tolist() for layer in (compress.first, compress.later))
     slots: dict[Any, list[float]] = {}
@@ -148,15 +148,15 @@ def test_padding_and_neighbours_change_nothing(tmp_path: Path, arch: str) -> Non
         used = len(memory.names[0].slots)
         # What differs is float32's rounding, most with T5; the same in float64 agrees to 1e-13.
         assert torch.allclose(memory.slots[0, :used], together.slots[owner, :used], atol=3e-5)
-        row = Row(owner, unit[3][0].asked)
-        beside = [Row(1 - owner, units[1 - owner][3][0].asked), row]
+        row = EncodedRow(owner, unit[3][0].asked)
+        beside = [EncodedRow(1 - owner, units[1 - owner][3][0].asked), row]
         assert (
-            _written(trained, [Row(0, row.asked)], memory, 0)
+            _written(trained, [EncodedRow(0, row.asked)], memory, 0)
             == _written(trained, beside, together, 1)
         )  # fmt: skip
 
 
-def _written(trained: Trained, rows: list[Row], memory: Any, place: int) -> list[int]:
+def _written(trained: Trained, rows: list[EncodedRow], memory: Any, place: int) -> list[int]:
     pad = trained.network.model.config.pad_token_id
     made = trained.network.generate(rows, memory, Decoding(beams=3, length_penalty=0.5), 24)[place]
     return [token for token in made if token != pad]
@@ -185,17 +185,17 @@ def test_beam_search_with_its_cache_finds_what_scoring_whole_answers_finds(tmp_p
     _spread(trained)
     units = [taught(trace, trained.system, "openpi-c", trained.codec) for trace in gold()]
     memory, _ = _remembered(trained, side_by_side([unit[:2] for unit in units]))
-    rows = [Row(owner, unit[2][0].asked) for owner, unit in enumerate(units)]
+    rows = [EncodedRow(owner, unit[2][0].asked) for owner, unit in enumerate(units)]
     options = {"min_new_tokens": 8, "length_penalty": 0.0, "return_dict_in_generate": True, "output_scores": True}
     out = _by_the_library(trained, rows, memory, max_new_tokens=8, **options)
     with torch.no_grad():
         for owner, row in enumerate(rows):
             answered = tuple(out.sequences[owner, 1:].tolist())
-            loss, _ = trained.network.read([Row(owner, row.asked, answered)], memory)
+            loss, _ = trained.network.read([EncodedRow(owner, row.asked, answered)], memory)
             assert float(out.sequences_scores[owner]) == pytest.approx(-float(loss), abs=1e-3)
 
 
-def _by_the_library(trained: Trained, rows: list[Row], memory: Any, **options: Any) -> Any:
+def _by_the_library(trained: Trained, rows: list[EncodedRow], memory: Any, **options: Any) -> Any:
     """Three beams by the library alone, with the cache it makes itself."""
     import torch
     from transformers import GenerationConfig
@@ -219,7 +219,7 @@ def test_beams_need_no_copies_of_what_they_all_see(tmp_path: Path, arch: str) ->
     _spread(trained)
     units = [taught(trace, trained.system, "openpi-c", trained.codec) for trace in gold()]
     memory, _ = _remembered(trained, side_by_side([unit[:2] for unit in units]))
-    rows = [Row(owner, unit[2][0].asked) for owner, unit in enumerate(units)]
+    rows = [EncodedRow(owner, unit[2][0].asked) for owner, unit in enumerate(units)]
     ours = trained.network.generate(rows, memory, Decoding(beams=3), 24)
     pad = trained.network.model.config.pad_token_id
     theirs = _by_the_library(trained, rows, memory, max_new_tokens=24, suppress_tokens=[pad])
@@ -272,7 +272,7 @@ def test_a_full_memory_drops_what_has_not_changed_for_longest() -> None:
     def tell(*names: str) -> None:
         spans = tuple(Span((name, "state"), place, place + 1) for place, name in enumerate(names))
         states = torch.tensor([[float(ord(name))] * 4 for name in names])
-        memory.update([Row(0, (), (0,) * len(names), spans)], states, compress)
+        memory.update([EncodedRow(0, (), (0,) * len(names), spans)], states, compress)
 
     with torch.no_grad():
         tell("a", "b")

@@ -13,7 +13,7 @@ from tiny_neural import begin, gold, model_folder
 
 from fluents import jsonl
 from fluents.errors import FluentsError, InputError
-from fluents.neural.drawing import Decoding
+from fluents.neural.decoding_options import Decoding
 from fluents.neural.inputs import question
 from fluents.records import Procedure, Trace
 
@@ -35,10 +35,10 @@ pytestmark = [
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Systems that were taught a little: enough to write sentences, not enough to be sure of them."""
     from fluents.training.neural import train
-    from fluents.training.neural_settings import Settings
+    from fluents.training.neural_settings import NeuralTrainingSettings
 
     folder = tmp_path_factory.mktemp("taught")
-    settings = Settings(epochs=30, batch=64, learning_rate=8e-3, warmup=0.2, metric="last")
+    settings = NeuralTrainingSettings(epochs=30, batch=64, learning_rate=8e-3, warmup=0.2, metric="last")
     return {
         name: train(begin(folder, arch, system), gold(), [], folder / name, settings)
         for name, arch, system in (
@@ -57,9 +57,9 @@ def copy(checkpoints: dict[str, Path], tmp_path: Path) -> Path:
 
 
 def _tracker(checkpoint: Path, first: Any = None, **decoding: Any) -> NeuralTracker:
-    from fluents.trackers.neural import Neural, NeuralTracker
+    from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
-    return NeuralTracker(checkpoint, Neural(Decoding(**{"beams": 2} | decoding), rows=3), first)
+    return NeuralTracker(checkpoint, NeuralSettings(Decoding(**{"beams": 2} | decoding), rows=3), first)
 
 
 PROCEDURES = [trace.procedure for trace in gold()]
@@ -149,7 +149,7 @@ def test_an_answer_is_at_most_half_as_long_again_as_those_that_were_taught(
     """A model that repeats itself ends soon, when tracking and when measured on dev; never beyond the model's room."""
     from fluents.neural.network import Network
     from fluents.training.neural import train
-    from fluents.training.neural_settings import Settings
+    from fluents.training.neural_settings import NeuralTrainingSettings
 
     given: list[int] = []
     generate = Network.generate
@@ -174,7 +174,7 @@ def test_an_answer_is_at_most_half_as_long_again_as_those_that_were_taught(
         _tracker(copy).track(PROCEDURES[0])
         assert set(given) == {meant}
     given.clear()
-    settings = Settings(epochs=1, metric="bleu", learning_rate=0.0)
+    settings = NeuralTrainingSettings(epochs=1, metric="bleu", learning_rate=0.0)
     train(begin(tmp_path, "bart"), gold(), gold()[:1], tmp_path / "run", settings)
     assert set(given) == {longest * 3 // 2}
 
@@ -349,7 +349,7 @@ def test_padding_is_the_tokenizers_even_where_it_is_token_0_and_else_the_end(
     from transformers import PreTrainedTokenizerFast
 
     from fluents.neural.checkpoint import begin as begin_
-    from fluents.neural.rows import Row
+    from fluents.neural.encoding import EncodedRow
 
     folder = model_folder(tmp_path / "bart", "bart")
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
@@ -361,7 +361,9 @@ def test_padding_is_the_tokenizers_even_where_it_is_token_0_and_else_the_end(
     network = trained.network.eval()
     assert network.model.config.pad_token_id == meant
     network.model.final_logits_bias[0, 2] = 1e4  # surely the end, if it may be said
-    (said,) = network.generate([Row(0, trained.codec.asked(question(PROCEDURES[0], 1)))], None, Decoding(beams=1), 5)
+    (said,) = network.generate(
+        [EncodedRow(0, trained.codec.asked(question(PROCEDURES[0], 1)))], None, Decoding(beams=1), 5
+    )
     assert said == [2, 2]
 
 

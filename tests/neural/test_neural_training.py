@@ -15,7 +15,7 @@ from tiny_neural import begin, gold, model_folder
 
 from fluents import jsonl
 from fluents.errors import InputError
-from fluents.neural.drawing import Decoding
+from fluents.neural.decoding_options import Decoding
 
 if os.environ.get("CI") != "true":
     for package in ("torch", "transformers", "accelerate"):
@@ -41,10 +41,10 @@ SYSTEMS = [
 
 
 def _settings(**more: Any) -> Any:
-    from fluents.training.neural_settings import Settings
+    from fluents.training.neural_settings import NeuralTrainingSettings
 
     chosen: dict[str, Any] = {"epochs": 3, "batch": 64, "learning_rate": 3e-3, "metric": "last"}
-    return Settings(**chosen | more)
+    return NeuralTrainingSettings(**chosen | more)
 
 
 def _log(folder: Path) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def _log(folder: Path) -> list[dict[str, Any]]:
 def test_a_system_learns_eight_steps_by_heart(tmp_path: Path, arch: str, system: str) -> None:
     """From training to the tracker: the loss falls, and the checkpoint's own predictions are the gold changes."""
     from fluents.metrics.original import original
-    from fluents.trackers.neural import Neural, NeuralTracker
+    from fluents.trackers.neural import NeuralSettings, NeuralTracker
     from fluents.training.neural import train
 
     trained = begin(tmp_path, arch, system)
@@ -66,7 +66,7 @@ def test_a_system_learns_eight_steps_by_heart(tmp_path: Path, arch: str, system:
     losses = [epoch["train_loss"] for epoch in _log(out)]
     assert losses[-1] < 0.1 * losses[0]
 
-    tracker = NeuralTracker(out, Neural(Decoding(beams=2)), {trace.id: trace for trace in gold()})
+    tracker = NeuralTracker(out, NeuralSettings(Decoding(beams=2)), {trace.id: trace for trace in gold()})
     said = tracker.track_many([trace.procedure for trace in gold()])
     assert original(gold(), said, mode="strict", matchers=["exact"])["exact"]["f1"] == 100
     assert all(trace.rejects == () for trace in said)
@@ -155,7 +155,7 @@ def test_lora_learns_and_its_checkpoint_holds_the_sum(tmp_path: Path, arch: str,
     import torch
 
     from fluents.neural.checkpoint import load, weights
-    from fluents.neural.rows import side_by_side, taught
+    from fluents.neural.encoding import side_by_side, taught
     from fluents.training.neural import train
 
     before = {name: value.clone() for name, value in weights(begin(tmp_path, arch, system).network).items()}
@@ -197,10 +197,10 @@ def test_the_curve_is_written_for_tensorboard(tmp_path: Path) -> None:
     if os.environ.get("CI") != "true":
         pytest.importorskip("tensorboard", reason="the curve for TensorBoard: pip install tensorboard")
     accumulator = import_module("tensorboard.backend.event_processing.event_accumulator")
-    from fluents.training.board import Board
+    from fluents.training.tensorboard import TensorBoardReport
 
     heard: list[dict[str, Any]] = []
-    board = Board(tmp_path, heard.append)
+    board = TensorBoardReport(tmp_path, heard.append)
     board({"epoch": 1, "step": 1, "steps": 1, "loss": 3.0})
     assert not list(tmp_path.iterdir()), "a process that reports nothing writes nothing"
     for epoch in (1, 2):

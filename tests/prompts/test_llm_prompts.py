@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluents.prompts import llm
-from fluents.prompts.files import TEXTS
-from fluents.prompts.llm import Example
+from fluents.prompts.llm import PromptExample
+from fluents.prompts.prompt_files import TEXTS
 from fluents.records import Procedure, StateChange
 from strategies import procedures
 
@@ -69,7 +69,7 @@ def test_a_scene_without_the_past_and_with_what_is_known() -> None:
 
 def test_what_ends_a_completion_stands_where_a_question_begins() -> None:
     scene = llm.scene(TEA, 2)
-    shown = llm.complete(scene, [Example(scene, llm.complete_answer([HOT]))])
+    shown = llm.complete(scene, [PromptExample(scene, llm.complete_answer([HOT]))])
     _, answer_and_next = shown.split("\nAnswer:\n", 1)
     answer, found, _ = answer_and_next.partition(llm.NEXT_QUESTION[0])
     assert (answer.strip(), bool(found)) == ("temperature of water was cold before and hot afterwards", True)
@@ -100,11 +100,13 @@ def test_the_whole_procedure_at_once() -> None:
 
 def test_examples_stand_between_task_and_question() -> None:
     scene = llm.scene(TEA, 2)
-    example = Example(llm.scene(TEA, 1), llm.schemata_answer([HOT]))
+    example = PromptExample(llm.scene(TEA, 1), llm.schemata_answer([HOT]))
     prompt = llm.schemata(scene, [example, example])
     shown = f'{example.scene}\nAnswer: {{"entities": [{{"entity": "water", "attributes": ["temperature"]}}]}}\n'
     assert prompt.endswith(f"\n\n{shown}\n{shown}\n{scene}\nAnswer:")
-    states = llm.states(scene, "pot", "place", [Example(example.scene, llm.states_answer(HOT), '"water"', '"heat"')])
+    states = llm.states(
+        scene, "pot", "place", [PromptExample(example.scene, llm.states_answer(HOT), '"water"', '"heat"')]
+    )
     assert (
         f'{example.scene}\nThing: "water"\nAttribute: "heat"\nAnswer: {{"before": "cold", "after": "hot"}}\n' in states
     )

@@ -8,10 +8,8 @@ import math
 
 from rich.console import Console, RenderableType
 
-from fluents.metrics.base import Ratio, Score, Signature, Statistics
-from fluents.metrics.bootstrap import Interval, compare, intervals
 from fluents.metrics.original import original
-from fluents.report.published import published
+from fluents.report.published_results import published
 from fluents.report.score_tables import (
     as_json,
     comparison_table,
@@ -22,6 +20,8 @@ from fluents.report.score_tables import (
     score_table,
     with_interval,
 )
+from fluents.scoring.bootstrap import Interval, compare, intervals
+from fluents.scoring.score import Ratio, Score, Signature, Statistics
 
 GOLD = {f"{name}||1": ["heat of pot was cold before and hot afterwards"] for name in "ab"}
 SCORE = original(GOLD, GOLD)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluents.metrics.embedders import StaticEmbedder
 from fluents.records import EntityCluster, Procedure, StateChange, Trace, TrackedEntity
-from fluents.salience.features import features
-from fluents.salience.scene import KINDS, Scene
-from fluents.salience.subjects import names, subjects
+from fluents.salience.entities import names, subjects
+from fluents.salience.features import KINDS, TraceMeasurements, features
+from fluents.text.embedders import StaticEmbedder
 
 
 def change(step: int, entity: str, before: str = "out", after: str = "in") -> StateChange:
@@ -23,7 +22,9 @@ TRACE = Trace(
 
 
 def global_features(trace: Trace = TRACE) -> dict[str, list[float]]:
-    return {name: column.tolist() for name, column in features(Scene(trace, StaticEmbedder()), "global").items()}
+    return {
+        name: column.tolist() for name, column in features(TraceMeasurements(trace, StaticEmbedder()), "global").items()
+    }
 
 
 def test_changes_and_mentions_are_counted_over_the_steps() -> None:
@@ -55,7 +56,7 @@ def test_kinds_of_things_are_told_apart() -> None:
 
 
 def test_a_step_knows_what_was_before_and_comes_after() -> None:
-    found = features(Scene(TRACE, StaticEmbedder()), "local")
+    found = features(TraceMeasurements(TRACE, StaticEmbedder()), "local")
     assert found["changes here: any"].tolist() == [[1, 0, 1], [0, 1, 0]]
     assert found["changes here: earlier"].tolist() == [[0, 1, 1], [0, 0, 1]]
     assert found["changes here: later"].tolist() == [[1, 1, 0], [1, 0, 0]]

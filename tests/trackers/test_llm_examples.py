@@ -11,7 +11,7 @@ from fluents import jsonl
 from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
 from fluents.trackers.llm.examples import Shots
-from fluents.trackers.llm.settings import Llm
+from fluents.trackers.llm.settings import LlmSettings
 from fluents.trackers.llm.tracker import LlmTracker
 from scripted import Script, water_heats
 
@@ -29,7 +29,7 @@ def example_trace(number: int, procedure: Procedure | None = None) -> Trace:
 def test_examples_are_shown_in_the_form_that_is_asked_for(form: str) -> None:
     model = Script(lambda question: water_heats(question.prompt))
     shots = Shots([example_trace(n) for n in range(5)], 2, seed=1)
-    trace = LlmTracker(Llm(form=form, shots=2), model, shots=shots).track(TEA)
+    trace = LlmTracker(LlmSettings(form=form, shots=2), model, shots=shots).track(TEA)
     assert trace.rejects == ()
     for question in model.asked:
         assert len(set(re.findall(r"Fry egg (\d)\.", question.prompt))) == 2

@@ -8,14 +8,14 @@ import pytest
 
 from faulty_server import FAULTS, Body, FaultyServer, prompt_of, randomly
 from fluents.llm.endpoint import Endpoint
-from fluents.llm.patience import Patience
-from fluents.llm.wire import Manner
+from fluents.llm.retry import RetryPolicy
+from fluents.llm.wire_format import EndpointOptions
 from fluents.records import Procedure, Trace
-from fluents.trackers.llm.settings import Llm
+from fluents.trackers.llm.settings import LlmSettings
 from fluents.trackers.llm.tracker import LlmTracker
 from scripted import water_heats
 
-QUICK = Manner(timeout=0.5, patience=Patience(first_wait=0.005, longest_wait=0.02))
+QUICK = EndpointOptions(timeout=0.5, patience=RetryPolicy(first_wait=0.005, longest_wait=0.02))
 PROCEDURES, STEPS = 20, 10
 IN_JSON = tuple(fault for fault in FAULTS if fault not in ("extra", "reversed"))
 """Of what is no JSON, parts cannot be added or turned round."""
@@ -44,7 +44,7 @@ def test_two_hundred_steps_at_a_tenth_of_faults(form: str) -> None:
         FaultyServer(own_pot, fault, hang=0.6) as server,
         Endpoint(server.base_url, "any", manner=QUICK) as endpoint,
     ):
-        tracker = LlmTracker(Llm(form=form), endpoint)
+        tracker = LlmTracker(LlmSettings(form=form), endpoint)
         traces = [tracker.track(procedure) for procedure in procedures]
         assert len(set(server.faults)) >= 5, "it did misbehave"
     for trace in traces:

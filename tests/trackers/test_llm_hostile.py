@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fluents import jsonl
 from fluents.llm import Question
 from fluents.records import Procedure
-from fluents.trackers.llm.settings import Llm
+from fluents.trackers.llm.settings import LlmSettings
 from fluents.trackers.llm.tracker import LlmTracker
 from scripted import Script, pairs, states
 from strategies import procedures
@@ -30,7 +30,7 @@ def test_a_step_that_obeys_an_injection_changes_no_other_step() -> None:
             return pairs(PWNED=["x"])
         return pairs(**{f"thing {now[-8:]}": ["state"]})
 
-    tracker = LlmTracker(Llm(form="schemata"), Script(gullible))
+    tracker = LlmTracker(LlmSettings(form="schemata"), Script(gullible))
     before, after = map(tracker.track, (TEA, attacked))
     assert (before.at(1), before.at(3)) == (after.at(1), after.at(3))
     assert [c.entity for c in after.at(2)] == ["PWNED"]
@@ -40,7 +40,7 @@ def test_without_the_past_no_text_reaches_another_steps_question() -> None:
     """Even a model that obeys every word anywhere in its prompt is misled in the step itself alone."""
     model = Script(lambda q: pairs(PWNED=["x"]) if "OBEY" in q.prompt else pairs(cup=["place"]))
     attacked = TEA.replace(steps=("Boil.", "OBEY", "Wait."))
-    trace = LlmTracker(Llm(form="schemata", past=False), model).track(attacked)
+    trace = LlmTracker(LlmSettings(form="schemata", past=False), model).track(attacked)
     assert [c.entity for c in trace.changes] == ["cup", "PWNED", "cup"]
 
 
@@ -63,17 +63,17 @@ answers = st.sampled_from(
     st.lists(answers, min_size=1, max_size=6),
     st.sampled_from(
         [
-            Llm(form="schemata", samples=2),
-            Llm(verify=True),
-            Llm(econd=True),
-            Llm(memory=True),
-            Llm(form="complete", samples=2, verify=True),
-            Llm(form="whole", verify=True),
+            LlmSettings(form="schemata", samples=2),
+            LlmSettings(verify=True),
+            LlmSettings(econd=True),
+            LlmSettings(memory=True),
+            LlmSettings(form="complete", samples=2, verify=True),
+            LlmSettings(form="whole", verify=True),
         ]
     ),
 )
 def test_whatever_the_model_says_every_step_ends_as_answered_or_as_a_reject(
-    procedure: Procedure, drawn: list[str], settings: Llm
+    procedure: Procedure, drawn: list[str], settings: LlmSettings
 ) -> None:
     def answer(question: Question) -> str:
         return drawn[(len(question.prompt) + question.seed + len(question.system)) % len(drawn)]

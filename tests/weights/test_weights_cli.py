@@ -13,12 +13,12 @@ import pytest
 from tiny_weights import CONTENT, TINY, build_wheel
 
 from fluents.weights.adapters import ADAPTERS
-from fluents.weights.catalogue import DEFAULT
+from fluents.weights.base_weights import DEFAULT
 
 PROGRAM = """
 import json, sys
 from fluents import cli
-from fluents.weights.catalogue import BASES, BaseWeights
+from fluents.weights.base_weights import BASES, BaseWeights
 base = BaseWeights(**json.loads(sys.argv.pop(1)))
 BASES[base.name] = base
 cli.main()

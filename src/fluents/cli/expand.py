@@ -20,7 +20,7 @@ from fluents.records import Trace
 from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
-    from fluents.canonicalise.expansion import Thesaurus
+    from fluents.canonicalisation.expansion import Thesaurus
 
 Make: TypeAlias = "Callable[[Counter], Thesaurus]"
 
@@ -62,8 +62,8 @@ def expand(
 
 
 def _expanded(trace: Trace, make: Make, most: int, unread: Unread) -> Trace:
-    from fluents.canonicalise.expansion import REASON
-    from fluents.canonicalise.expansion import expand as with_expansions
+    from fluents.canonicalisation.expansion import REASON
+    from fluents.canonicalisation.expansion import expand as with_expansions
 
     with step_progress(trace.procedure.goal or trace.id, 0) as on_answer:
         done = with_expansions(trace, make(on_answer), most)
@@ -74,7 +74,7 @@ def _expanded(trace: Trace, make: Make, most: int, unread: Unread) -> Trace:
 @contextmanager
 def _thesaurus(vocabulary: str | None, near: float | None, choice: ModelChoice) -> Iterator[Make]:
     """What makes the thesaurus, told whom to tell how far it is."""
-    from fluents.canonicalise.thesauri import NEAR, AskedNames, Neighbours
+    from fluents.canonicalisation.expansion import NEAR, AskedNames, Neighbours
     from fluents.cli.sources import Source
 
     if vocabulary is not None:

@@ -15,7 +15,7 @@ from fluents.records import Procedure, Trace
 from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
-    from fluents.salience.filters import Keep
+    from fluents.salience.filter import Keep
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Salient:
     @property
     def keep(self) -> Keep | None:
         """What to keep; None for everything."""
-        from fluents.salience.filters import Keep
+        from fluents.salience.filter import Keep
 
         return None if self.min_salience is None and self.top is None else Keep(self.min_salience, self.top)
 
@@ -41,7 +41,7 @@ class Salient:
         wanted = self.keep
         if wanted is None:
             return run
-        from fluents.salience.filters import keep_salient
+        from fluents.salience.filter import keep_salient
 
         def kept(procedures: Iterable[Procedure]) -> Iterator[Trace]:
             for trace in run(procedures):
@@ -98,7 +98,7 @@ class SalientSource(Source):
             yield left
 
     def _kept(self, trace: Trace) -> Trace:
-        from fluents.salience.filters import has_ratings, keep, keep_salient
+        from fluents.salience.filter import has_ratings, keep, keep_salient
 
         if not self.is_gold:
             return keep_salient(trace, self.keep)

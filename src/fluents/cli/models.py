@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fluents.llm.endpoint import Endpoint
     from fluents.llm.recorded import Recorded
     from fluents.llm.usage import Prices
-    from fluents.llm.wire import Manner
+    from fluents.llm.wire_format import EndpointOptions
 
 PANEL = "Language model"
 SQLITE = b"SQLite format 3\0"
@@ -79,7 +79,7 @@ class ModelChoice:
 
     @property
     def address(self) -> str:
-        from fluents.llm.access import OPENAI, checked_url
+        from fluents.llm.credentials import OPENAI, checked_url
 
         return checked_url(self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
 
@@ -92,11 +92,11 @@ class ModelChoice:
         return Prices(self.price_in or 0.0, self.price_out or 0.0)
 
     @property
-    def manner(self) -> Manner:
-        from fluents.llm.patience import Patience
-        from fluents.llm.wire import Manner
+    def manner(self) -> EndpointOptions:
+        from fluents.llm.retry import RetryPolicy
+        from fluents.llm.wire_format import EndpointOptions
 
-        return Manner(self.api, self.structured, self.timeout, Patience(self.retries))
+        return EndpointOptions(self.api, self.structured, self.timeout, RetryPolicy(self.retries))
 
 
 @contextmanager
@@ -130,8 +130,8 @@ def _tell(model: Model, choice: ModelChoice, account: IO[bytes] | None) -> None:
 
 
 def _endpoint(choice: ModelChoice) -> Endpoint:
-    from fluents.llm.access import find_key
     from fluents.llm.cache import Cache
+    from fluents.llm.credentials import find_key
     from fluents.llm.endpoint import Endpoint
 
     if not choice.model:

@@ -39,7 +39,7 @@ def each_trace(
         raise InputError("--resume needs --output", fix="name the file to go on with")
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
         messages.print("reading traces from standard input; Ctrl-D ends them", style="dim")
-    from fluents.data.shapes import read_traces
+    from fluents.data.file_formats import read_traces
 
     traces = read_traces(file)
     target = _regular_file(to.output)

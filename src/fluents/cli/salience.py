@@ -60,7 +60,7 @@ def salience(
 
 
 def _scopes(scope: str) -> tuple[Scope, ...]:
-    from fluents.salience.offline import BOTH
+    from fluents.salience.feature_rater import BOTH
 
     return tuple(one for one in BOTH if scope in (one, "both"))
 
@@ -71,11 +71,11 @@ def _method(
 ) -> Iterator[tuple[Rate, str]]:
     """What rates a trace, and the name it rates under."""
     if method == "offline":
-        from fluents.salience.offline import RATER
+        from fluents.salience.feature_rater import RATER
 
         yield partial(_offline, scopes=scopes), RATER
         return
-    from fluents.salience.prompted import rate_by_asking
+    from fluents.salience.prompted_rater import rate_by_asking
 
     model_name = choice.model or "recorded model"
     rater = model_name if form == "paper" else f"{model_name}, {form}"
@@ -107,7 +107,7 @@ def _without_value(trace: Trace, rater: str, scopes: tuple[Scope, ...]) -> Itera
 
 
 def _offline(trace: Trace, scopes: tuple[Scope, ...]) -> Trace:
-    from fluents.salience.offline import rate
+    from fluents.salience.feature_rater import rate
 
     with messages.status(plain(f"rating {trace.procedure.goal or trace.id}")):
         return rate(trace, scopes)

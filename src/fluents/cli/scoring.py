@@ -13,9 +13,9 @@ from fluents.errors import InputError
 from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
-    from fluents.metrics.base import Score
-    from fluents.metrics.bootstrap import Intervals
-    from fluents.report.published import Published
+    from fluents.report.published_results import Published
+    from fluents.scoring.bootstrap import Intervals
+    from fluents.scoring.score import Score
 
 STEPWISE = ("topic", "seen", "position", "mentioned", "modality")
 """What a metric that goes step by step can be broken down by."""
@@ -69,7 +69,7 @@ def scored(task: Task) -> Score:
 
 
 def _scored(task: Task) -> Score:
-    from fluents.metrics.steps import first_three
+    from fluents.scoring.step_alignment import first_three
 
     if task.metric == "crepe":
         return task.function(task.gold.cases(), task.pred.cases())
@@ -87,8 +87,8 @@ def _scored(task: Task) -> Score:
 
 def show_score(task: Task, score: Score, raters: Mapping[str, Score] | None = None) -> None:
     """The score with its intervals, beside the published ones and other raters', and what else was asked for."""
-    from fluents.metrics.bootstrap import intervals
-    from fluents.report.published import published
+    from fluents.report.published_results import published
+    from fluents.scoring.bootstrap import intervals
 
     warn(score.warnings, task.pred.name)
     known = [] if task.pred.kept else published(task.metric, task.gold.name, mode=task.mode, variant=task.variant)
@@ -103,10 +103,10 @@ def show_score(task: Task, score: Score, raters: Mapping[str, Score] | None = No
 
 def _more(task: Task, score: Score) -> dict[str, Any]:
     """What else was asked for: parts, errors, worst steps."""
-    from fluents.metrics.bootstrap import part_intervals
-    from fluents.metrics.breakdowns import breakdown
-    from fluents.metrics.errors import error_types
-    from fluents.metrics.step_cases import cases, worst_steps
+    from fluents.metrics.error_types import error_types
+    from fluents.scoring.bootstrap import part_intervals
+    from fluents.scoring.breakdowns import breakdown
+    from fluents.scoring.worst_steps import cases, worst_steps
 
     found: dict[str, Any] = {}
     gold, pred = task.gold.traces, task.pred.traces

@@ -44,7 +44,7 @@ def procedures(files: list[str], goal: str | None = None, *outputs: str | None) 
 
     What is to be written is not read: an output inside a folder is passed over, and no file is written over itself.
     """
-    from fluents.data.shapes import read_traces
+    from fluents.data.file_formats import read_traces
 
     written = {Path(output).resolve() for output in outputs if output and output != "-"}
     for file in files:
@@ -55,8 +55,8 @@ def procedures(files: list[str], goal: str | None = None, *outputs: str | None) 
             for trace in read_traces(file):
                 yield trace.procedure if goal is None else trace.procedure.replace(goal=goal)
         else:
-            from fluents.segment import read_text  # datasets need no sentence splitter
-            from fluents.segment import segment as segment_text
+            from fluents.segmentation import read_text  # datasets need no sentence splitter
+            from fluents.segmentation import segment as segment_text
 
             yield segment_text(read_text(file), goal=goal, source=None if file == "-" else file)
 

@@ -25,9 +25,9 @@ def serve_model(
 
     Example: `fluents serve-model --port 8080`
     """
-    from fluents.trackers.serving import Server, check_free, serve
+    from fluents.trackers.model_server import Server, check_free, serve
     from fluents.weights import DEFAULT, ensure
-    from fluents.weights.catalogue import find, is_here
+    from fluents.weights.base_weights import find, is_here
 
     check_free(port)
     if not is_here(find(DEFAULT)):

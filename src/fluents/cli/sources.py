@@ -28,13 +28,13 @@ class Source:
 
     def traces(self) -> Iterator[Trace]:
         """Every call reads from the beginning. A file without a line holds no traces."""
-        from fluents.data.shapes import read_traces
+        from fluents.data.file_formats import read_traces
 
         return iter(()) if self._is_empty() else read_traces(self.name)
 
     def cases(self) -> Iterator[CrepeCase]:
         """CREPE's procedures with their events."""
-        from fluents.data.shapes import read
+        from fluents.data.file_formats import read
         from fluents.task_records import CrepeCase
 
         for record in () if self._is_empty() else read(self.name):
@@ -108,7 +108,7 @@ VOTES = "openpi2-outputs:votes"
 
 def clusterings(gold: str, pred: str, level: Level) -> tuple[Any, list[Any]]:
     """The gold's clusters and the runs to score against them."""
-    from fluents.canonicalise.learn import PREDICTIONS, predictions
+    from fluents.canonicalisation.training import PREDICTIONS, predictions
     from fluents.data import cluster_labels as labels
 
     hand: dict[str, Callable[[], Groupings]] = {
@@ -130,7 +130,7 @@ def clusterings(gold: str, pred: str, level: Level) -> tuple[Any, list[Any]]:
 
 
 def _votes(asked: Groupings, level: Level) -> Groupings:
-    from fluents.canonicalise.voting import elected
+    from fluents.canonicalisation.prompted_method import elected
     from fluents.data import cluster_labels as labels
 
     runs = (

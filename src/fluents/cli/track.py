@@ -23,7 +23,7 @@ from fluents.cli.segment import procedures, unique_ids
 from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
 from fluents.cli.track_local import LocalChoice, drafting, local_tracker
 from fluents.cli.track_neural import NeuralChoice, open_neural
-from fluents.cli.track_run import Drawing, Run
+from fluents.cli.track_run import Run, SamplingOptions
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
 from fluents.report.terminal import counted
@@ -49,7 +49,7 @@ def track(
     as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
     *,
     salient: Salient,
-    drawing: Drawing,
+    drawing: SamplingOptions,
     local: LocalChoice,
     llm: LlmChoice,
     model: ModelChoice,
@@ -67,7 +67,7 @@ def track(
         raise InputError("--resume needs --output", fix="name the file to go on with")
     if html and output and Path(html).resolve() == Path(output).resolve():
         raise InputError("--output and --html name the same file", where=html, fix="name two")
-    choices = Choices(drawing, local, llm, model, neural)
+    choices = TrackerOptions(drawing, local, llm, model, neural)
     choices.refuse_foreign(tracker)
     found = unique_ids(procedures(files, goal, output, html))
     wanted = iter(list(islice(found, limit)))  # all at once: a bad file is told before the work
@@ -83,7 +83,7 @@ def track(
         else:
             traces = _into_file(wanted, run, Path(output), resume)
         if shown:
-            from fluents.report.page import page
+            from fluents.report.trace_page import page
 
             shown.write(page(traces).encode())
     if html:
@@ -91,10 +91,10 @@ def track(
 
 
 @dataclass(frozen=True)
-class Choices:
+class TrackerOptions:
     """All that was chosen on the command line, for whichever tracker."""
 
-    drawing: Drawing
+    drawing: SamplingOptions
     local: LocalChoice
     llm: LlmChoice
     model: ModelChoice

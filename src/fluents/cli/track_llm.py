@@ -13,13 +13,13 @@ import typer
 
 from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.output import messages
-from fluents.cli.track_run import Drawing, Run, at_once, one_by_one
+from fluents.cli.track_run import Run, SamplingOptions, at_once, one_by_one
 from fluents.cli.unread import Unread
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
 
 if TYPE_CHECKING:
-    from fluents.llm import Asker, Question
+    from fluents.llm import Answerer, Question
     from fluents.trackers.llm.tracker import LlmTracker
 
 PANEL = "Questions (--tracker llm)"
@@ -60,7 +60,7 @@ class LlmChoice:
 
 
 @contextmanager
-def open_llm(choice: LlmChoice, model: ModelChoice, drawing: Drawing) -> Iterator[Run]:
+def open_llm(choice: LlmChoice, model: ModelChoice, drawing: SamplingOptions) -> Iterator[Run]:
     """The tracker with its model; what was used, and what was not answered, is told at the end."""
     make = _maker(choice, model.max_tokens, drawing)  # before the model: what is wrong with the options costs nothing
     tally = Tally()
@@ -76,21 +76,21 @@ def open_llm(choice: LlmChoice, model: ModelChoice, drawing: Drawing) -> Iterato
             tally.tell(verify=choice.verify)
 
 
-Maker: TypeAlias = "Callable[[Asker, str | None, int], LlmTracker]"
+Maker: TypeAlias = "Callable[[Answerer, str | None, int], LlmTracker]"
 """From a model, its name and the number of questions at once."""
 
 
-def _maker(choice: LlmChoice, max_tokens: int | None, drawing: Drawing) -> Maker:
-    from fluents.data.shapes import read_traces
+def _maker(choice: LlmChoice, max_tokens: int | None, drawing: SamplingOptions) -> Maker:
+    from fluents.data.file_formats import read_traces
     from fluents.trackers.llm.examples import Shots
-    from fluents.trackers.llm.settings import Llm
+    from fluents.trackers.llm.settings import LlmSettings
     from fluents.trackers.llm.tracker import GivenPairs, LlmTracker
 
     if choice.examples and not choice.shots:
         raise InputError("--examples without --shots", fix="--shots 1 shows one of them with each question")
     if choice.pairs and choice.form != "states":
         raise InputError("--pairs gives entities and attributes to --form states", fix="leave one of them out")
-    settings = Llm(
+    settings = LlmSettings(
         form=choice.form,
         samples=drawing.samples or 1,
         temperature=choice.temperature,
@@ -108,7 +108,7 @@ def _maker(choice: LlmChoice, max_tokens: int | None, drawing: Drawing) -> Maker
     )
     pairs = GivenPairs(read_traces(choice.pairs), choice.pairs) if choice.pairs else None
 
-    def make(asker: Asker, model: str | None, workers: int) -> LlmTracker:
+    def make(asker: Answerer, model: str | None, workers: int) -> LlmTracker:
         return LlmTracker(settings, asker, model=model, workers=workers, shots=shots, pairs=pairs)
 
     return make
@@ -122,7 +122,7 @@ class Tally:
         self._unread = Unread()
 
     def counted(self, traces: Iterable[Trace]) -> Iterator[Trace]:
-        from fluents.trackers.llm.stages import NOT_VERIFIED
+        from fluents.trackers.llm.pipeline import NOT_VERIFIED
 
         for trace in traces:
             unread = [reject.reason for reject in trace.rejects if reject.reason != NOT_VERIFIED]
@@ -141,14 +141,14 @@ class Tally:
             messages.print(f"{self._unanswered} steps are without any answer", markup=False)
 
 
-def rehearse(wanted: Iterable[Procedure], choice: LlmChoice, drawing: Drawing, as_json: bool | None) -> None:
+def rehearse(wanted: Iterable[Procedure], choice: LlmChoice, drawing: SamplingOptions, as_json: bool | None) -> None:
     """Print all questions that do not depend on answers, and one of each kind that does for each step; ask nothing."""
-    from fluents.trackers.llm.rehearsal import BYTES_PER_TOKEN, STAND_IN, Rehearsal, about_tokens
+    from fluents.trackers.llm.dry_run import BYTES_PER_TOKEN, STAND_IN, DryRun, about_tokens
 
     make = _maker(choice, None, drawing)
     count = tokens = 0
     for procedure in wanted:
-        rehearsal = Rehearsal(procedure)
+        rehearsal = DryRun(procedure)
         make(rehearsal, None, 1).track(procedure)
         for question in rehearsal.asked:
             count, tokens = count + 1, tokens + about_tokens(question)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fluents.cli.output import download_progress, step_progress
-from fluents.cli.track_run import Drawing
+from fluents.cli.track_run import SamplingOptions
 from fluents.cli.train import read_answers
 from fluents.errors import InputError, UnknownNameError
 from fluents.records import Procedure, Trace
@@ -47,12 +47,12 @@ class LocalChoice:
         return "fast"
 
 
-def local_tracker(choice: LocalChoice, drawing: Drawing) -> LocalTracker:
+def local_tracker(choice: LocalChoice, drawing: SamplingOptions) -> LocalTracker:
     """The embedded tracker in a named setting, with what the command line changes of it."""
-    from fluents.trackers.engine import Replay
+    from fluents.trackers.llama_engine import Replay
     from fluents.trackers.local import SETTINGS, LocalTracker
     from fluents.weights import DEFAULT, ensure
-    from fluents.weights.catalogue import find, is_here
+    from fluents.weights.base_weights import find, is_here
 
     setting, replay = choice.named, choice.replay or []
     if setting not in SETTINGS:

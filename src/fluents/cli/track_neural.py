@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fluents.cli.output import step_progress
-from fluents.cli.track_run import Drawing, Run
+from fluents.cli.track_run import Run, SamplingOptions
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
 
 if TYPE_CHECKING:
-    from fluents.trackers.neural import Neural, NeuralTracker
+    from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
 PANEL = "Trained checkpoint (--tracker neural)"
 
@@ -42,7 +42,7 @@ class NeuralChoice:
     rows: Annotated[int, _option(min=1, help="Questions answered together: fewer need less memory.")] = 64
 
 
-def open_neural(choice: NeuralChoice, drawing: Drawing) -> Run:
+def open_neural(choice: NeuralChoice, drawing: SamplingOptions) -> Run:
     """The tracker the options make, with many procedures at once."""
     if drawing.samples is not None or drawing.max_changes is not None:
         raise InputError("--samples and --max-changes are no options of the tracker neural", fix="leave them out")
@@ -60,17 +60,17 @@ def open_neural(choice: NeuralChoice, drawing: Drawing) -> Run:
 
 def neural_tracker(choice: NeuralChoice, seed: int) -> NeuralTracker:
     """The tracker the options make."""
-    from fluents.neural.drawing import Decoding
-    from fluents.trackers.neural import Neural, NeuralTracker
+    from fluents.neural.decoding_options import Decoding
+    from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
     decoding = Decoding(choice.beams, choice.top_k, choice.top_p, choice.length_penalty)
-    settings = Neural(decoding, choice.rows, seed)
+    settings = NeuralSettings(decoding, choice.rows, seed)
     return NeuralTracker(choice.checkpoint, settings, _first(choice.first, settings))
 
 
-def _first(source: str | None, settings: Neural) -> Any:
+def _first(source: str | None, settings: NeuralSettings) -> Any:
     """The first stage: a checkpoint's folder, else traces by id."""
-    from fluents.data.shapes import read_traces
+    from fluents.data.file_formats import read_traces
     from fluents.neural.inputs import CARD
     from fluents.trackers.neural import NeuralTracker
 

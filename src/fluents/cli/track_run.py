@@ -17,7 +17,7 @@ Run: TypeAlias = Callable[[Iterable[Procedure]], Iterator[Trace]]
 
 
 @dataclass(frozen=True)
-class Drawing:
+class SamplingOptions:
     """How answers are drawn, whichever tracker draws them. Each field is an option."""
 
     max_changes: Annotated[int | None, typer.Option(min=1, help="At most so many changes a step: fewer are surer.")] = (
@@ -37,7 +37,7 @@ def one_by_one(tracker: Tracker, wanted: Iterable[Procedure]) -> Iterator[Trace]
 
 
 def at_once(tracker: Tracker, count: int, wanted: Iterable[Procedure]) -> Iterator[Trace]:
-    from fluents.trackers.side_by_side import side_by_side
+    from fluents.trackers.concurrent import side_by_side
 
     for underway in side_by_side(tracker, wanted, count):
         procedure = underway.procedure

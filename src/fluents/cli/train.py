@@ -44,11 +44,11 @@ def local(
     Example: `fluents train local --data openpi --data openpi-c --out runs/both`
     """
     from fluents.data.datasets import load_traces
-    from fluents.training.examples import Example, examples, style_of
-    from fluents.training.local import Settings, train
+    from fluents.training.adapter import AdapterSettings, train
+    from fluents.training.examples import TrainingExample, examples, style_of
     from fluents.weights import ensure
 
-    settings = Settings(
+    settings = AdapterSettings(
         epochs=epochs,
         learning_rate=learning_rate,
         weight_decay=weight_decay,
@@ -60,7 +60,7 @@ def local(
         seed=seed,
     )
 
-    def taught(split: str) -> list[Example]:
+    def taught(split: str) -> list[TrainingExample]:
         # With one dataset there is one style, and it needs no name.
         found = [
             example
@@ -96,10 +96,10 @@ def sample(
 
     Example: `fluents train sample openpi:dev --adapter both --samples 32 -o both.jsonl`
     """
-    from fluents.data.shapes import read_traces
+    from fluents.data.file_formats import read_traces
     from fluents.decoding.sampling import Sampling
     from fluents.prompts.local import prompt
-    from fluents.training.sample import sample as draw
+    from fluents.training.batch_sampling import sample as draw
     from fluents.weights import ensure
     from fluents.weights.adapters import ADAPTERS, adapter_path
 

@@ -18,7 +18,7 @@ from fluents.errors import InputError, UnknownNameError
 if TYPE_CHECKING:
     from fluents.neural.inputs import Style
     from fluents.records import Trace
-    from fluents.report.svg import Point
+    from fluents.report.plots import Point
     from fluents.training.neural import Report
 
 HUB = {"gpt2": "openai-community/gpt2-medium", "bart": "facebook/bart-large", "t5": "google-t5/t5-base"}
@@ -46,7 +46,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Knobs:
+class TrainingOptions:
     """How it is trained: the fields of the loop's own settings, each an option."""
 
     epochs: Annotated[int, _TRAINING(min=1, help="Times through the data.")] = 30
@@ -74,7 +74,7 @@ def neural(
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write the curve for TensorBoard too.")] = False,
     *,
     start: Start,
-    knobs: Knobs,
+    knobs: TrainingOptions,
 ) -> None:
     """Train one of the papers' systems; on the GPU if there is one, on several by `accelerate launch`.
 
@@ -85,7 +85,7 @@ def neural(
     source, style = _source(start), _style(start.style)  # before seconds are spent on loading libraries
     from fluents.neural.checkpoint import begin
     from fluents.training.neural import train
-    from fluents.training.neural_settings import Settings
+    from fluents.training.neural_settings import NeuralTrainingSettings
 
     trained = begin(
         source,
@@ -105,7 +105,7 @@ def neural(
             else:
                 progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * knobs.epochs)
 
-        train(trained, gold, measured, out, Settings(**asdict(knobs)), _report(report, out, tensorboard))
+        train(trained, gold, measured, out, NeuralTrainingSettings(**asdict(knobs)), _report(report, out, tensorboard))
     messages.print(f"the checkpoint is in {out}", markup=False)
 
 
@@ -113,9 +113,9 @@ def _report(report: Report, out: Path, tensorboard: bool) -> Report:
     """What is told of a run, for TensorBoard too if that is asked for."""
     if not tensorboard:
         return report
-    from fluents.training.board import Board
+    from fluents.training.tensorboard import TensorBoardReport
 
-    return Board(out / "tensorboard", report)
+    return TensorBoardReport(out / "tensorboard", report)
 
 
 def _source(start: Start) -> str:
@@ -136,7 +136,7 @@ def base(
     if out.exists() and any(out.iterdir()):
         raise InputError("this folder is not empty", where=out, fix="choose another --out")
     out.mkdir(parents=True, exist_ok=True)  # what cannot be written to is told before seconds are spent
-    from fluents.training.base import write_folder
+    from fluents.training.base_model import write_folder
     from fluents.weights import ensure
 
     write_folder(ensure(), out)
@@ -159,9 +159,9 @@ def sweep(
     Example: `fluents train sweep runs/bart openpi-c:dev --out runs/bart-sweep`
     """
     from fluents.cli.track_neural import NeuralChoice, neural_tracker
-    from fluents.data.shapes import read_traces
+    from fluents.data.file_formats import read_traces
     from fluents.metrics.original import original
-    from fluents.report.curve import curve_file
+    from fluents.report.plots import curve_file
 
     gold = list(read_traces(source))[:limit]
     tracker = neural_tracker(NeuralChoice(checkpoint=checkpoint, first=first, beams=beams), seed=1)
@@ -191,7 +191,7 @@ def _curve_csv(found: list[tuple[float, dict[str, dict[str, float]]]]) -> str:
 
 
 def _points(found: list[tuple[float, dict[str, dict[str, float]]]]) -> list[Point]:
-    from fluents.report.svg import Point
+    from fluents.report.plots import Point
 
     return [
         Point(f"{matcher} {penalty:g}", row["recall"], row["precision"], series)
@@ -212,7 +212,7 @@ def _style(name: str) -> Style:
 def _traces(data: str, dev: str | None, limit: int | None) -> tuple[list[Trace], list[Trace]]:
     """What is learnt, and what is measured on."""
     from fluents.data.datasets import DATASETS
-    from fluents.data.shapes import read_traces
+    from fluents.data.file_formats import read_traces
 
     if data in DATASETS and not Path(data).exists():
         data, dev = f"{data}:train", dev or f"{data}:dev"

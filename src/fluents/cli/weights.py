@@ -25,7 +25,7 @@ def list_(as_json: AsJson = False) -> None:
     """
     from fluents.report.terminal import table_of
     from fluents.weights.adapters import ADAPTERS, FOLDER
-    from fluents.weights.catalogue import BASES, is_here
+    from fluents.weights.base_weights import BASES, is_here
 
     columns = ("name", "what", "licence", "size", "here", "from")
     found = [
@@ -56,7 +56,7 @@ def get(
 
     Example: `fluents weights get`
     """
-    from fluents.weights.catalogue import DEFAULT, find, is_checked
+    from fluents.weights.base_weights import DEFAULT, find, is_checked
     from fluents.weights.fetch import fetch
 
     name = name or DEFAULT
@@ -72,7 +72,7 @@ def path(name: Name = None) -> None:
 
     Example: `fluents weights path`
     """
-    from fluents.weights.catalogue import DEFAULT, weights_path
+    from fluents.weights.base_weights import DEFAULT, weights_path
 
     print(_adapter(name) or weights_path(name or DEFAULT))
 
@@ -83,10 +83,10 @@ def verify(name: Name = None, as_json: AsJson = False) -> None:
 
     Example: `fluents weights verify`
     """
-    from fluents.weights import catalogue
+    from fluents.weights import base_weights
 
-    name = name or catalogue.DEFAULT
-    checked = _adapter(name) or catalogue.verify(name)
+    name = name or base_weights.DEFAULT
+    checked = _adapter(name) or base_weights.verify(name)
     if as_json:
         show_json({"name": name, "path": str(checked), "ok": True})
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from fluents.data import published
+from fluents.data import file_catalogue
 from fluents.data.openpi2 import BAR
 from fluents.jsonl import wrong_shape_is_input_error
 
@@ -56,7 +56,7 @@ def attribute_run(run: int = 3) -> Groupings:
 
 
 def _read(path: str, clusters_by_entity: Callable[[Any], dict[str, list[list[str]]]]) -> Groupings:
-    document, where = published.document("openpi2", path)
+    document, where = file_catalogue.document("openpi2", path)
     found: Groupings = {}
     with wrong_shape_is_input_error("not OpenPI2.0's cluster labels", where):
         for procedure_id, value in document.items():

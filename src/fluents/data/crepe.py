@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fluents.data import published
+from fluents.data import file_catalogue
 from fluents.errors import InputError
 from fluents.jsonl import wrong_shape_is_input_error
 from fluents.records import Procedure, Provenance, StateChange, Trace
@@ -52,7 +52,7 @@ def load(split: str) -> Iterator[CrepeCase]:
         "codex-events": "codex/v1.2/data_dev_out_event_only_atonce.json",
         "codex-entities": "codex/v1.2/data_dev_out_entity_and_event_atonce.json",
     }[split]
-    value, where = published.document("crepe", path)
+    value, where = file_catalogue.document("crepe", path)
     return cases(value, where)
 
 

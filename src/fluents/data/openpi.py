@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from fluents.data import published
+from fluents.data import file_catalogue
 from fluents.errors import InputError
 from fluents.jsonl import list_of, parse_json, read_lines, wrong_shape_is_input_error
 from fluents.records import UNKNOWN_STEP, Annotation, Modality, Procedure, Provenance, SimilarPair, StateChange, Trace
-from fluents.templates import parse_all, split_answers
+from fluents.text.template import parse_all, split_answers
 
 QUESTION_END = " Now, what happens?"
 STEP_MARK = "||"
@@ -27,7 +27,7 @@ MAX_STEP = 100_000
 """A procedure has a handful of steps; a number past this is a mistake that would eat the memory."""
 
 
-class Row(NamedTuple):
+class OpenPIRow(NamedTuple):
     """Everything the files say of one step; what they do not say is None."""
 
     where: str
@@ -55,7 +55,7 @@ def split_id(step_id: str, where: str) -> tuple[str, int]:
     return procedure_id, int(number)
 
 
-def row(where: str, *lines: dict[str, Any]) -> Row:
+def row(where: str, *lines: dict[str, Any]) -> OpenPIRow:
     """One step from its line in each of the files; all must speak of the same step."""
     ids = [line.get("id") for line in lines]
     if not isinstance(ids[0], str) or any(other != ids[0] for other in ids):
@@ -64,7 +64,7 @@ def row(where: str, *lines: dict[str, Any]) -> Row:
     answers_metadata = merged.get("answers_metadata")
     if isinstance(merged.get("answer"), str):  # the 2020 training format: a step's answers in one string
         merged["answers"] = split_answers(merged["answer"])
-    return Row(
+    return OpenPIRow(
         where,
         *split_id(ids[0], where),
         question=merged.get("question"),
@@ -81,7 +81,7 @@ def goal_of(procedure_id: str) -> str:
     return html.unescape(procedure_id.rsplit("/", 1)[-1]).replace("-", " ")
 
 
-def traces(rows: Iterable[Row], dataset: str) -> Iterator[Trace]:
+def traces(rows: Iterable[OpenPIRow], dataset: str) -> Iterator[Trace]:
     """One trace for each run of rows of one procedure.
 
     Steps must count 1, 2, 3 … — except in files that hold answers alone, where a step may be left out.
@@ -106,7 +106,7 @@ def traces(rows: Iterable[Row], dataset: str) -> Iterator[Trace]:
         yield trace
 
 
-def _trace(procedure_id: str, rows: Sequence[Row], dataset: str) -> Trace:
+def _trace(procedure_id: str, rows: Sequence[OpenPIRow], dataset: str) -> Trace:
     changes: list[StateChange] = []
     rejects = []
     annotations: list[Annotation] = []
@@ -133,7 +133,7 @@ def _trace(procedure_id: str, rows: Sequence[Row], dataset: str) -> Trace:
     )
 
 
-def _procedure(procedure_id: str, rows: Sequence[Row]) -> Procedure:
+def _procedure(procedure_id: str, rows: Sequence[OpenPIRow]) -> Procedure:
     if not any(row.has_text for row in rows):
         return Procedure(id=procedure_id, goal=goal_of(procedure_id), steps=(UNKNOWN_STEP,) * rows[-1].step)
     known = [row.metadata or {} for row in rows]
@@ -157,7 +157,7 @@ def _procedure(procedure_id: str, rows: Sequence[Row]) -> Procedure:
     )
 
 
-def _added_text(row: Row, earlier: Sequence[str]) -> str:
+def _added_text(row: OpenPIRow, earlier: Sequence[str]) -> str:
     """The step as what a question adds to the steps before it, where the metadata does not give it."""
     if row.question is None:
         raise InputError("neither a question nor its metadata gives the step's text", where=row.where)
@@ -182,7 +182,7 @@ def _annotation(note: dict[str, Any], step: int) -> Annotation:
     )
 
 
-def _with_clusters(changes: Iterable[StateChange], row: Row) -> list[StateChange]:
+def _with_clusters(changes: Iterable[StateChange], row: OpenPIRow) -> list[StateChange]:
     numbers = dict(zip(row.answers or (), list_of(row.clusters, "answer_clusters"), strict=True))
     return [change.replace(cluster=numbers[change.sentence]) for change in changes]
 
@@ -205,28 +205,28 @@ def load(split: str) -> Iterator[Trace]:
     """Version 1.0: the gold splits, the 2020 training format of each, and GPT-2's released predictions."""
     if split.startswith("formatted-"):
         path = f"data/formatted_for_gpt2/{split.removeprefix('formatted-')}.jsonl"
-        return traces((row(where, line) for where, line in published.lines("openpi", path)), f"openpi:{split}")
+        return traces((row(where, line) for where, line in file_catalogue.lines("openpi", path)), f"openpi:{split}")
     if split.startswith("gpt2-"):
         path = f"emnlp2020-predictions/predictions/on_openpi_v1.0/{split.removeprefix('gpt2-')}.predictions.jsonl"
-        return traces((row(where, line) for where, line in published.lines("openpi", path)), f"openpi:{split}")
+        return traces((row(where, line) for where, line in file_catalogue.lines("openpi", path)), f"openpi:{split}")
     names = ["id_question", "id_question_metadata", "id_answers"] + ["id_answers_metadata"] * (split != "train")
-    columns = [published.lines("openpi", f"data/gold/{split}/{name}.jsonl") for name in names]
+    columns = [file_catalogue.lines("openpi", f"data/gold/{split}/{name}.jsonl") for name in names]
     return traces(_joined(columns), f"openpi:{split}")
 
 
 def load_v1_1(split: str) -> Iterator[Trace]:
-    rows = (row(where, line) for where, line in published.lines("openpi-v1.1", f"data/gold-v1.1/{split}.jsonl"))
+    rows = (row(where, line) for where, line in file_catalogue.lines("openpi-v1.1", f"data/gold-v1.1/{split}.jsonl"))
     return traces(rows, f"openpi-v1.1:{split}")
 
 
-def folder_rows(folder: Path) -> Iterator[Row]:
+def folder_rows(folder: Path) -> Iterator[OpenPIRow]:
     """The steps of a folder with version 1.0's files, as many of the four as there are."""
     names = ("id_question", "id_question_metadata", "id_answers", "id_answers_metadata")
     files = [folder / f"{name}.jsonl" for name in names if (folder / f"{name}.jsonl").is_file()]
     return _joined([((where, parse_json(line, where)) for where, line in read_lines(file)) for file in files])
 
 
-def _joined(columns: Iterable[Iterator[tuple[str, Any]]]) -> Iterator[Row]:
+def _joined(columns: Iterable[Iterator[tuple[str, Any]]]) -> Iterator[OpenPIRow]:
     for lines in zip_longest(*columns):
         if None in lines:
             raise InputError("one of the files is shorter than the others", where=next(li[0] for li in lines if li))

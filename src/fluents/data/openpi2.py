@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fluents.data import published
+from fluents.data import file_catalogue
 from fluents.errors import InputError
 from fluents.jsonl import list_of, wrong_shape_is_input_error
 from fluents.records import (
@@ -193,7 +193,7 @@ def load(split: str) -> Iterator[Trace]:
 
 def variant(path: str, split: str, rater: str | None = None) -> Iterator[Trace]:
     """One published variant of the document."""
-    value, where = published.document("openpi2", path)
+    value, where = file_catalogue.document("openpi2", path)
     return traces(value, f"openpi2:{split}", where, rater)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fluents.data import openpi2, published
+from fluents.data import file_catalogue, openpi2
 from fluents.data.openpi2 import BAR
 from fluents.errors import InputError
 from fluents.jsonl import list_of, wrong_shape_is_input_error
 from fluents.records import Alternatives, Procedure, Provenance, Reject, Salience, StateChange, Trace
-from fluents.templates import parse_all
+from fluents.text.template import parse_all
 
 NO_ATTRIBUTE = "an entity without an attribute"
 
@@ -78,7 +78,7 @@ def load(split: str) -> Iterator[Trace]:
     name = {"schemata": "schema_{}_1", "states": "states_{}", "sentences": "schema_{}_2"}[kind]
     path = f"v2.0/output/dev_{name.format('chatgpt' if model == 'gpt-3.5' else model)}.json"
     gold = {trace.id: trace.procedure for trace in openpi2.variant(f"{openpi2.V4}.json", "dev")}
-    value, where = published.document("openpi2", path)
+    value, where = file_catalogue.document("openpi2", path)
     return traces(value, gold, {"davinci": "text-davinci-003", "gpt-3.5": "gpt-3.5-turbo"}[model], where)
 
 

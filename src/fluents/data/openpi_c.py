@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from fluents.data import published
+from fluents.data import file_catalogue
 from fluents.data.openpi import STEP_MARK, goal_of
 from fluents.errors import InputError
 from fluents.jsonl import list_of, wrong_shape_is_input_error
 from fluents.records import Procedure, Provenance, StateChange, Trace
 
 
-class Line(NamedTuple):
+class OpenPICLine(NamedTuple):
     """One line of the files: a step, its changes as [entity, attribute, before, after]."""
 
     where: str
@@ -23,15 +23,15 @@ class Line(NamedTuple):
     answers: list[list[str]]
 
 
-def line(where: str, value: dict[str, Any]) -> Line:
+def line(where: str, value: dict[str, Any]) -> OpenPICLine:
     with wrong_shape_is_input_error('not {"id": [address, step], "query": …, "answers": [[4 strings], …]}', where):
         procedure_id, step = list_of(value["id"], "id")
         if not isinstance(procedure_id, str):
             raise TypeError("the first part of the id must be a string")
-        return Line(where, procedure_id, step, value["query"], list_of(value["answers"], "answers"))
+        return OpenPICLine(where, procedure_id, step, value["query"], list_of(value["answers"], "answers"))
 
 
-def traces(lines: Iterable[Line], dataset: str) -> Iterator[Trace]:
+def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
     """One trace for each run of lines of one procedure; their steps must count 1, 2, 3 …"""
     seen: set[str] = set()
     for procedure_id, run in groupby(lines, key=lambda line: line.procedure_id):
@@ -47,7 +47,7 @@ def traces(lines: Iterable[Line], dataset: str) -> Iterator[Trace]:
         yield trace
 
 
-def _trace(procedure_id: str, steps: list[Line], dataset: str) -> Trace:
+def _trace(procedure_id: str, steps: list[OpenPICLine], dataset: str) -> Trace:
     return Trace(
         procedure=Procedure(
             id=procedure_id,
@@ -82,11 +82,11 @@ def with_clusters(gold: Iterable[Trace], clustered: Iterable[tuple[str, dict[str
 
 
 def load(split: str) -> Iterator[Trace]:
-    lines = (line(where, value) for where, value in published.lines("openpi-c", f"data/{split}.jsonl"))
+    lines = (line(where, value) for where, value in file_catalogue.lines("openpi-c", f"data/{split}.jsonl"))
     gold = traces(lines, f"openpi-c:{split}")
     if split != "test":
         return gold
-    return with_clusters(gold, published.lines("openpi-c", "data/test.jsonl.clustered"))
+    return with_clusters(gold, file_catalogue.lines("openpi-c", "data/test.jsonl.clustered"))
 
 
 # Writing

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from fluents.data.catalogue import files as catalogued
-from fluents.data.catalogue import local_path
-from fluents.segment import segment
+from fluents.data.file_catalogue import files as catalogued
+from fluents.data.file_catalogue import local_path
+from fluents.segmentation import segment
 from fluents.task_records import PddlTask
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fluents.metrics.embedders import Embedder
-from fluents.metrics.matchers import Answer, named
-from fluents.metrics.wordings import plain_name
 from fluents.records import StateChange
+from fluents.text.embedders import Embedder
+from fluents.text.matchers import Answer, named
+from fluents.text.wordings import plain_name
 
 Floats = NDArray[np.float64]
 

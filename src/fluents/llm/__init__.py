@@ -32,7 +32,7 @@ class CutAnswer(str):
     __slots__ = ()
 
 
-class Asker(Protocol):
+class Answerer(Protocol):
     """Whoever answers questions."""
 
     def ask(self, question: Question, samples: int = 1) -> list[str]:
@@ -43,7 +43,7 @@ class Asker(Protocol):
         ...
 
 
-class Model(Asker, Protocol):
+class Model(Answerer, Protocol):
     """A model that counts what it is asked."""
 
     @property

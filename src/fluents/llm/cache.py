@@ -19,7 +19,7 @@ from pathlib import Path
 from fluents.download import cache_root
 from fluents.errors import FluentsError
 from fluents.llm import Question
-from fluents.llm.wire import Reply
+from fluents.llm.wire_format import Reply
 
 FORMAT = 1
 _TABLE = """create table if not exists answers (

@@ -12,12 +12,12 @@ from pydantic import SecretStr
 from typing_extensions import Self
 
 from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
-from fluents.llm.access import OPENAI, checked_url, is_loopback
 from fluents.llm.cache import Cache, question_key
-from fluents.llm.patience import LONGEST_ASKED_WAIT, retry_after
+from fluents.llm.credentials import OPENAI, checked_url, is_loopback
+from fluents.llm.retry import LONGEST_ASKED_WAIT, retry_after
 from fluents.llm.transport import bounded_client, could_not_connect, time_limits
 from fluents.llm.usage import Meter, Usage
-from fluents.llm.wire import BrokenReply, Manner, Reply, body, one_line, read_reply, refused_parameter
+from fluents.llm.wire_format import BrokenReply, EndpointOptions, Reply, body, one_line, read_reply, refused_parameter
 
 RETRIED = {408, 409, 425, 429}
 """Statuses below 500 that mean "later"."""
@@ -57,10 +57,10 @@ class Endpoint:
         model: str,
         key: str | None = None,
         *,
-        manner: Manner | None = None,
+        manner: EndpointOptions | None = None,
         cache: Cache | None = None,
     ) -> None:
-        self.base_url, self.model, self.manner = checked_url(base_url), model, manner or Manner()
+        self.base_url, self.model, self.manner = checked_url(base_url), model, manner or EndpointOptions()
         self._key = SecretStr(key or "")
         self._cache = cache
         self._meter = Meter()

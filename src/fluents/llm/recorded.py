@@ -15,10 +15,10 @@ from typing import IO, Any
 from fluents import jsonl
 from fluents.errors import InputError
 from fluents.llm import CutAnswer, Model, NoAnswerError, Question
-from fluents.llm.access import checked_url
 from fluents.llm.cache import Cache, question_key
+from fluents.llm.credentials import checked_url
 from fluents.llm.usage import Meter, Usage
-from fluents.llm.wire import Manner, Reply
+from fluents.llm.wire_format import EndpointOptions, Reply
 
 
 class Recorder:
@@ -76,7 +76,7 @@ class Recorded:
         return cls(lambda question: answers.get(_key(question)))
 
     @classmethod
-    def of_cache(cls, cache: Cache, base_url: str, model: str, manner: Manner) -> Recorded:
+    def of_cache(cls, cache: Cache, base_url: str, model: str, manner: EndpointOptions) -> Recorded:
         """The answers kept of an endpoint that was asked in this manner."""
         address = checked_url(base_url)
         return cls(lambda question: cache.get(question_key(address, model, manner.api, manner.structured, question)))

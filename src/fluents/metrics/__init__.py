@@ -17,11 +17,11 @@ from fluents.errors import UnknownNameError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fluents.metrics.base import Score
+    from fluents.scoring.score import Score
 
 METRICS = {
     "original": "fluents.metrics.original:original",
-    "cluster": "fluents.metrics.clustered:cluster",
+    "cluster": "fluents.metrics.cluster:cluster",
     "schemata": "fluents.metrics.schemata:schemata",
     "states": "fluents.metrics.states:states",
     "complete": "fluents.metrics.complete:complete",

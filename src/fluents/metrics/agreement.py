@@ -17,31 +17,30 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from fluents.errors import InputError, UnknownNameError
-from fluents.metrics.base import Figure, Floats, Row, Score, Signature, Statistics, Sums
-from fluents.metrics.clusters import b_cubed
-from fluents.metrics.figures import ShareOf
 from fluents.metrics.salience import salience
 from fluents.records import Trace
+from fluents.scoring.greedy_clusters import b_cubed
+from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, StepRow, Sums
 
 __all__ = ["agreement", "b_cubed", "salience", "salience_items"]
 
-Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
-Answer: TypeAlias = str | float | None
-Item: TypeAlias = tuple[str, Sequence[Answer]]
+MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
+Rating: TypeAlias = str | float | None
+Item: TypeAlias = tuple[str, Sequence[Rating]]
 """The procedure it belongs to (or any id of its own), and each annotator's answer; None where one gave none."""
 
 MAX_VALUES = 50
 """The matrix has a cell for every two values: more of them are measurements rather than labels."""
 
 
-def agreement(items: Iterable[Item], *, level: Level = "nominal") -> Score:
+def agreement(items: Iterable[Item], *, level: MeasurementLevel = "nominal") -> Score:
     """The share of items with full agreement, and alpha for answers that are names, ranks or quantities.
 
     >>> agreement([("a", ["yes", "yes"]), ("b", ["yes", "no"])])["agreement"]["share"]
     0.5
     """
-    if level not in get_args(Level):
-        raise UnknownNameError(f"unknown level {level!r}", fix=f"one of: {', '.join(get_args(Level))}")
+    if level not in get_args(MeasurementLevel):
+        raise UnknownNameError(f"unknown level {level!r}", fix=f"one of: {', '.join(get_args(MeasurementLevel))}")
     given = [(procedure, [answer for answer in answers if answer is not None]) for procedure, answers in items]
     comparable = [(procedure, answers) for procedure, answers in given if len(answers) > 1]
     if not comparable:
@@ -70,7 +69,7 @@ def salience_items(traces: Iterable[Trace], raters: Sequence[str], *, local: boo
             yield trace.id, [ratings.get((entity, step, rater)) for rater in raters]
 
 
-def _values(items: Iterable[Item], level: Level) -> list[Answer]:
+def _values(items: Iterable[Item], level: MeasurementLevel) -> list[Rating]:
     """Every value that occurs, numbers in their order."""
     values = {answer for _, answers in items for answer in answers}
     if len(values) > MAX_VALUES:
@@ -85,7 +84,7 @@ def _cells(values: int) -> list[str]:
     return [f"{c},{k}" for c, k in combinations_with_replacement(range(values), 2)]
 
 
-def _rows(items: Iterable[Item], values: Sequence[Answer]) -> Iterator[Row]:
+def _rows(items: Iterable[Item], values: Sequence[Rating]) -> Iterator[StepRow]:
     """Each item's part of the coincidence matrix: every ordered pair of its answers, each answer weighing 1."""
     place = {value: index for index, value in enumerate(values)}
     for procedure, answers in items:
@@ -100,8 +99,8 @@ def _rows(items: Iterable[Item], values: Sequence[Answer]) -> Iterator[Row]:
 class Alpha:
     """Krippendorff's alpha from summed coincidences; not a number where all answers are the same."""
 
-    values: tuple[Answer, ...]
-    level: Level
+    values: tuple[Rating, ...]
+    level: MeasurementLevel
 
     def __call__(self, sums: Sums) -> Floats:
         coincidences = self._matrix(sums)

@@ -20,15 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluents.errors import DataMissingError, InputError, MissingExtraError
-from fluents.metrics.base import Row, Score, Signature, Statistics
 from fluents.metrics.complete import gold_units
-from fluents.metrics.embedders import packaged
-from fluents.metrics.figures import ShareOf
-from fluents.metrics.names import clusters_of, names_of
-from fluents.metrics.pairs import ProcedurePairs
 from fluents.metrics.states import by_question
-from fluents.metrics.steps import Mode, steps_of
 from fluents.records import Trace
+from fluents.scoring.gold_vocabulary import clusters_of, names_of
+from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.score import Score, ShareOf, Signature, Statistics, StepRow
+from fluents.scoring.step_alignment import Mode, steps_of
+from fluents.text.embedders import packaged
 
 Matrix: TypeAlias = NDArray[np.float32]
 
@@ -57,7 +56,7 @@ class TokenEncoder(Protocol):
     def __call__(self, texts: Sequence[str]) -> Sequence[Tokens]: ...
 
 
-class Unit(NamedTuple):
+class BertscoreUnit(NamedTuple):
     """Predictions and the gold texts any of them may resemble."""
 
     procedure_id: str
@@ -66,7 +65,7 @@ class Unit(NamedTuple):
     gold: Sequence[str]
 
 
-def bertscore(units: Iterable[Unit], encoder: TokenEncoder, *, mode: Mode = "compat") -> Score:
+def bertscore(units: Iterable[BertscoreUnit], encoder: TokenEncoder, *, mode: Mode = "compat") -> Score:
     """The mean over predictions of the best F1 over their unit's gold texts."""
     digests: list[int] = []
     statistics = Statistics.collect(("f1", "predictions"), _rows(units, encoder, mode, digests))
@@ -77,7 +76,7 @@ def bertscore(units: Iterable[Unit], encoder: TokenEncoder, *, mode: Mode = "com
     return Score("bertscore", statistics, {"bertscore": {"f1": ShareOf("f1", "predictions")}}, signature)
 
 
-def _rows(units: Iterable[Unit], encoder: TokenEncoder, mode: Mode, digests: list[int]) -> Iterator[Row]:
+def _rows(units: Iterable[BertscoreUnit], encoder: TokenEncoder, mode: Mode, digests: list[int]) -> Iterator[StepRow]:
     known: dict[str, Tokens] = {}
     for window in _windows(units):
         texts = dict.fromkeys(text for unit in window for text in (*unit.predictions, *unit.gold))
@@ -91,8 +90,8 @@ def _rows(units: Iterable[Unit], encoder: TokenEncoder, mode: Mode, digests: lis
             yield unit.procedure_id, unit.step, (sum(_best_f1s(unit, known)), counted)
 
 
-def _windows(units: Iterable[Unit]) -> Iterator[list[Unit]]:
-    window: list[Unit] = []
+def _windows(units: Iterable[BertscoreUnit]) -> Iterator[list[BertscoreUnit]]:
+    window: list[BertscoreUnit] = []
     size = 0
     for unit in units:
         window.append(unit)
@@ -104,7 +103,7 @@ def _windows(units: Iterable[Unit]) -> Iterator[list[Unit]]:
         yield window
 
 
-def _best_f1s(unit: Unit, known: Mapping[str, Tokens]) -> Iterator[float]:
+def _best_f1s(unit: BertscoreUnit, known: Mapping[str, Tokens]) -> Iterator[float]:
     """For each prediction the best F1, against all gold texts in one product of matrices."""
     if not unit.gold:
         return
@@ -198,7 +197,7 @@ Scope: TypeAlias = Literal["global", "local"]
 
 def schemata_units(
     gold: Iterable[Trace], pred: Iterable[Trace], *, scope: Scope, expanded: bool = False, mode: Mode = "compat"
-) -> Iterator[Unit]:
+) -> Iterator[BertscoreUnit]:
     """ "attribute of entity" of every predicted pair, against all names of all gold pairs: of the procedure's clusters,
     or of the changes of the same step."""
     for meant, said in ProcedurePairs(gold, pred, mode):
@@ -213,14 +212,16 @@ def schemata_units(
         }
         if scope == "global":
             pairs = dict.fromkeys(f"{change.attribute} of {change.entity}" for change in said.changes)
-            yield Unit(meant.id, 0, list(pairs), [text for texts in names.values() for text in texts])
+            yield BertscoreUnit(meant.id, 0, list(pairs), [text for texts in names.values() for text in texts])
             continue
         for step, _, changes in meant.by_step():
             texts = [text for change in changes for text in names[change.entity, change.attribute]]
-            yield Unit(meant.id, step, [f"{change.attribute} of {change.entity}" for change in said.at(step)], texts)
+            yield BertscoreUnit(
+                meant.id, step, [f"{change.attribute} of {change.entity}" for change in said.at(step)], texts
+            )
 
 
-def states_units(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat") -> Iterator[Unit]:
+def states_units(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat") -> Iterator[BertscoreUnit]:
     """Every state before, and every state after, against the gold's first wording of the same entity and attribute.
 
     They are found by name, as in `states`: an answer that is missing moves no other.
@@ -229,15 +230,17 @@ def states_units(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "
         asked = by_question(meant, str)
         for question, answers in by_question(said, str).items():
             for theirs, ours in zip_longest(answers, asked.get(question, [])[: len(answers)]):
-                yield Unit(meant.id, theirs.step, [theirs.before], [ours.before] if ours else [])
-                yield Unit(meant.id, theirs.step, [theirs.after], [ours.after] if ours else [])
+                yield BertscoreUnit(meant.id, theirs.step, [theirs.before], [ours.before] if ours else [])
+                yield BertscoreUnit(meant.id, theirs.step, [theirs.after], [ours.after] if ours else [])
 
 
 def complete_units(
     gold: Iterable[Trace], pred: Iterable[Trace], *, expanded: bool = False, mode: Mode = "compat"
-) -> Iterator[Unit]:
+) -> Iterator[BertscoreUnit]:
     """Every predicted sentence against all sentences of the gold units of its step."""
     for meant, said in ProcedurePairs(gold, pred, mode):
         answers = {step.step: step.sentences for step in steps_of([said])}
         for step, units in gold_units(meant, expanded=expanded).items():
-            yield Unit(meant.id, step, answers.get(step, ()), [sentence for unit in units for sentence in unit])
+            yield BertscoreUnit(
+                meant.id, step, answers.get(step, ()), [sentence for unit in units for sentence in unit]
+            )

@@ -16,10 +16,9 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from fluents.errors import InputError, UnknownNameError
-from fluents.metrics.base import Figure, Harmonic, Ratio, Row, Score, Signature, Statistics
-from fluents.metrics.figures import MeanOf
-from fluents.metrics.steps import Mode, first_three
 from fluents.records import Trace
+from fluents.scoring.score import Figure, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
+from fluents.scoring.step_alignment import Mode, first_three
 
 Level: TypeAlias = Literal["entities", "attributes"]
 
@@ -98,7 +97,7 @@ class _Counts(NamedTuple):
     mean_f1: float
 
 
-def _rows(gold: Groupings, runs: Sequence[Groupings], mode: Mode, level: Level) -> Iterator[Row]:
+def _rows(gold: Groupings, runs: Sequence[Groupings], mode: Mode, level: Level) -> Iterator[StepRow]:
     """One row a grouping."""
     for key, meant in gold.items():
         if mode == "compat" and level == "attributes" and len(meant) == 1:

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from fluents.metrics.base import Figure, Ratio, Row, Score, Signature, Statistics, micro
-from fluents.metrics.names import Pair, Vocabulary, clusters_of, has_expansions, names_of, normalised
-from fluents.metrics.pairs import ProcedurePairs
-from fluents.metrics.steps import Mode, StepAnswers, steps_of
 from fluents.records import EntityCluster, Reject, StateChange, Trace
+from fluents.scoring.gold_vocabulary import GoldVocabulary, Pair, clusters_of, has_expansions, names_of, normalised
+from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, micro
+from fluents.scoring.step_alignment import Mode, StepAnswers, steps_of
 
 PLAIN, EXPANDED = "sentences", "sentences +exp"
 PARTS = ("right", "predicted", "found", "gold")
@@ -40,7 +40,7 @@ def complete(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "comp
     return Score("complete", statistics, figures, signature, tuple(pairs.warnings))
 
 
-def _rows(pairs: ProcedurePairs[Trace], mode: Mode, variants: list[str]) -> Iterator[Row]:
+def _rows(pairs: ProcedurePairs[Trace], mode: Mode, variants: list[str]) -> Iterator[StepRow]:
     """One row a step. Adds to the variants what turns up in the gold."""
     count = _published if mode == "compat" else _strict
     for gold, pred in pairs:
@@ -99,7 +99,7 @@ Fields: TypeAlias = tuple[str, str, str, str]
 
 
 def _strict(gold: Trace, pred: Trace, expanded: bool) -> dict[int, Counts]:
-    vocabulary = Vocabulary(clusters_of(gold), expanded=expanded, entity_key=normalised, attribute_key=normalised)
+    vocabulary = GoldVocabulary(clusters_of(gold), expanded=expanded, entity_key=normalised, attribute_key=normalised)
     predicted = {step.step: _distinct(step) for step in steps_of([pred])}
     counts = {}
     for step in steps_of([gold]):
@@ -125,7 +125,7 @@ def _distinct(step: StepAnswers) -> set[Fields | str]:
 class _Units:
     """The distinct changes of a gold step, and which of them an answer matches."""
 
-    def __init__(self, step: StepAnswers, vocabulary: Vocabulary) -> None:
+    def __init__(self, step: StepAnswers, vocabulary: GoldVocabulary) -> None:
         self._vocabulary = vocabulary
         self._texts = {answer for answer in _distinct(step) if isinstance(answer, str)}
         changes = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fluents.metrics.base import Ratio, Row, Score, Signature, Statistics
-from fluents.metrics.wordings import ALIKE, plain_name, same_state
 from fluents.records import StateChange, Trace
+from fluents.scoring.score import Ratio, Score, Signature, Statistics, StepRow
+from fluents.text.wordings import ALIKE, plain_name, same_state
 
 
 def consistency(pred: Iterable[Trace]) -> Score:
@@ -25,7 +25,7 @@ def consistency(pred: Iterable[Trace]) -> Score:
     return Score("consistency", statistics, figures, Signature.of("consistency", "strict", alike=ALIKE))
 
 
-def _rows(traces: Iterable[Trace]) -> Iterator[Row]:
+def _rows(traces: Iterable[Trace]) -> Iterator[StepRow]:
     for trace in traces:
         known: dict[tuple[str, str], list[str]] = {}
         for step, _, changes in trace.by_step():

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from fluents.errors import InputError
-from fluents.metrics.base import Figure, Harmonic, Ratio, Row, Score, Signature, Statistics
-from fluents.metrics.figures import MeanOf
-from fluents.metrics.pairs import ProcedurePairs
-from fluents.metrics.steps import Mode, first_three
+from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.score import Figure, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
+from fluents.scoring.step_alignment import Mode, first_three
 from fluents.task_records import CrepeCase
 
 CLASSES = ("no change", "less likely", "more likely")
@@ -52,7 +51,7 @@ def _figures() -> dict[str, dict[str, Figure]]:
     return rows
 
 
-def _rows(pairs: ProcedurePairs[CrepeCase], marked: bool, problems: list[str]) -> Iterator[Row]:
+def _rows(pairs: ProcedurePairs[CrepeCase], marked: bool, problems: list[str]) -> Iterator[StepRow]:
     for gold, pred in pairs:
         meant, said = _labels(gold, predicted=False), _labels(pred, predicted=marked)
         events = gold.events

@@ -1,6 +1,6 @@
 """Scores of what people judged: OpenPI2.0's error analysis and expansions, OpenPI-C's hallucinations.
 
-Judgements are plain tuples; `fluents.data.judgement_files` reads the released ones. For hallucinations nothing was
+Judgements are plain tuples; `fluents.data.human_judgements` reads the released ones. For hallucinations nothing was
 released: `write_form` makes a table a person fills in, and `hallucinations` reads it back.
 """
 
@@ -15,10 +15,9 @@ from typing import TypeAlias
 
 from fluents.errors import InputError
 from fluents.jsonl import atomic_output, open_input
-from fluents.metrics.base import Figure, Score, Signature, Statistics
-from fluents.metrics.figures import ShareOf, Total
-from fluents.metrics.steps import first_three, steps_of
 from fluents.records import Trace
+from fluents.scoring.score import Figure, Score, ShareOf, Signature, Statistics, Total
+from fluents.scoring.step_alignment import first_three, steps_of
 
 VERDICTS = ("correct", "no change", "nonsense")
 """On a predicted (entity, attribute): it changes, it does not change, it makes no sense."""

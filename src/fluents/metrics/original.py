@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fluents.metrics.base import Figure, Ratio, Row, Score, Signature, Statistics, macro, micro
-from fluents.metrics.matchers import PUBLISHED, Answer, Matcher, named
-from fluents.metrics.steps import Alignment, Answers, Mode, StepAnswers
 from fluents.records import Reject, StateChange
-from fluents.templates import NO_CHANGE_SENTENCE
+from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, macro, micro
+from fluents.scoring.step_alignment import Alignment, Answers, Mode, StepAnswers
+from fluents.text.matchers import PUBLISHED, Answer, Matcher, named
+from fluents.text.template import NO_CHANGE_SENTENCE
 
 
 def original(gold: Answers, pred: Answers, *, mode: Mode = "compat", matchers: Sequence[str] = PUBLISHED) -> Score:
@@ -52,7 +52,7 @@ def _figures(matchers: Mapping[str, Matcher], mode: Mode) -> dict[str, dict[str,
     return figures
 
 
-def _rows(alignment: Alignment, matchers: Mapping[str, Matcher], mode: Mode) -> Iterator[Row]:
+def _rows(alignment: Alignment, matchers: Mapping[str, Matcher], mode: Mode) -> Iterator[StepRow]:
     for gold_step, pred_step in alignment:
         if mode == "strict":
             gold, pred = read_answers(gold_step), read_answers(pred_step)

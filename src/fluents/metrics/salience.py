@@ -20,11 +20,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from fluents.errors import InputError
-from fluents.metrics.base import Figure, Floats, Row, Score, Signature, Statistics, Sums
-from fluents.metrics.figures import ShareOf, Total
-from fluents.metrics.pairs import ProcedurePairs
-from fluents.metrics.steps import Mode
 from fluents.records import Salience, Trace
+from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, StepRow, Sums, Total
+from fluents.scoring.step_alignment import Mode
 
 REFERENCE = "A1"
 """The annotator everybody is held against in OpenPI2.0."""
@@ -165,7 +164,7 @@ _STRICT = (
 )
 
 
-def _rows(rated: Iterable[_Rated], views: Sequence[_View]) -> Iterator[Row]:
+def _rows(rated: Iterable[_Rated], views: Sequence[_View]) -> Iterator[StepRow]:
     for one in rated:
         yield one.id, 0, [value for view in views for value in view.row(one)]
 
@@ -189,3 +188,48 @@ class PooledPearson:
         spread = np.sqrt(np.clip((n * xx - x * x) * (n * yy - y * y), 0, None))
         r: Floats = np.divide(n * xy - x * y, spread, out=np.full(n.shape, np.nan), where=spread > 1e-9)
         return r.clip(-1, 1)
+
+
+VOTES = "votes"
+"""The baseline: how often annotators' words speak of an entity (OpenPI2.0)."""
+HIGHEST = 5
+
+
+def others(gold: Sequence[Trace], *, mode: Mode = "compat", reference: str = REFERENCE) -> dict[str, Score]:
+    """Rater → score, for everyone in the gold but the reference who rated what the reference did; votes come last."""
+    rated = [trace for trace in gold if any(one.rater == reference for one in trace.salience)]
+    with_votes = [trace.replace(salience=(*trace.salience, *votes(trace))) for trace in rated]
+    raters = dict.fromkeys(one.rater for trace in with_votes for one in trace.salience if one.rater != reference)
+    found: dict[str, Score] = {}
+    for rater in raters:
+        try:
+            found[rater] = salience(with_votes, with_votes, mode=mode, reference=reference, rater=rater)
+        except InputError:  # this one rated other things: there is nothing to hold against the reference
+            continue
+    return found
+
+
+def votes(trace: Trace) -> Iterator[Salience]:
+    """The votes as ratings, the most of the procedure being the highest. Fewer than none (there are −1) are none."""
+    most = max((entity.votes or 0 for entity in trace.entities), default=0)
+    most_in_step = max((count for entity in trace.entities for count in entity.step_votes), default=0)
+    for entity in trace.entities:
+        if entity.votes is not None:
+            yield _rating(entity.name, None, entity.votes, most)
+        for step, count in enumerate(entity.step_votes, start=1):
+            yield _rating(entity.name, step, count, most_in_step)
+
+
+def _rating(entity: str, step: int | None, count: int, most: int) -> Salience:
+    value = HIGHEST * max(0, count) / max(1, most)
+    return Salience(entity=entity, rater=VOTES, step=step, value=value)
+
+
+def by_procedure(score: Score) -> dict[str, float | None]:
+    """Procedure → its global correlation; None where it is not defined. Smoothed in compat, as it was published."""
+    view = next(row for row in score.figures if row.startswith("global"))
+    columns = (score.statistics.column(f"{view}.{name}") for name in ("r", "defined"))
+    return {
+        procedure: float(r) if defined else None
+        for procedure, r, defined in zip(score.statistics.procedures, *columns, strict=True)
+    }

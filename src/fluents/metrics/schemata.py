@@ -18,11 +18,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from fluents.metrics.base import Figure, Ratio, Row, Score, Signature, Statistics, micro
-from fluents.metrics.names import Pair, Vocabulary, clusters_of, has_expansions, normalised, without_article
-from fluents.metrics.pairs import ProcedurePairs
-from fluents.metrics.steps import Mode
 from fluents.records import Trace
+from fluents.scoring.gold_vocabulary import (
+    GoldVocabulary,
+    Pair,
+    clusters_of,
+    has_expansions,
+    normalised,
+    without_article,
+)
+from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, micro
+from fluents.scoring.step_alignment import Mode
 
 SCOPES = ("global", "local")
 PLAIN, EXPANDED = "", " +exp"
@@ -66,7 +73,7 @@ def _figures(variants: Iterable[str]) -> dict[str, dict[str, Figure]]:
     }
 
 
-def _rows(pairs: ProcedurePairs[Trace], count: Count, variants: list[str]) -> Iterator[Row]:
+def _rows(pairs: ProcedurePairs[Trace], count: Count, variants: list[str]) -> Iterator[StepRow]:
     """One row for the whole procedure, and one for each step. Adds to the variants what turns up in the gold."""
     nothing = Counts()
     for gold, pred in pairs:
@@ -92,7 +99,7 @@ def _said(pred: Trace) -> Said:
 
 
 def _strict(gold: Trace, said: Said, expanded: bool) -> tuple[Counts, dict[int, Counts]]:
-    vocabulary = Vocabulary(clusters_of(gold), expanded=expanded, entity_key=normalised, attribute_key=normalised)
+    vocabulary = GoldVocabulary(clusters_of(gold), expanded=expanded, entity_key=normalised, attribute_key=normalised)
     meant: dict[int, set[Pair]] = {}
     for change in gold.changes:
         meant.setdefault(change.step, set()).add((change.entity, change.attribute))
@@ -104,7 +111,7 @@ def _strict(gold: Trace, said: Said, expanded: bool) -> tuple[Counts, dict[int, 
     return whole, {step: _matched(pairs[step], meant.get(step, set()), vocabulary) for step in pairs}
 
 
-def _matched(said: set[Pair], meant: set[Pair], vocabulary: Vocabulary) -> Counts:
+def _matched(said: set[Pair], meant: set[Pair], vocabulary: GoldVocabulary) -> Counts:
     matches = [meant.intersection(vocabulary.find(*pair)) for pair in said]
     return Counts(sum(map(bool, matches)), len(said), len(set().union(*matches)), len(meant))
 
@@ -112,8 +119,8 @@ def _matched(said: set[Pair], meant: set[Pair], vocabulary: Vocabulary) -> Count
 def _published(gold: Trace, said: Said, expanded: bool) -> tuple[Counts, dict[int, Counts]]:
     """The released script's counts; see the top of this file for what is odd about them."""
     clusters = clusters_of(gold)
-    plain = Vocabulary(clusters, expanded=expanded, entity_key=without_article, attribute_key=without_article)
-    exact_attributes = Vocabulary(clusters, expanded=expanded, entity_key=without_article, attribute_key=str)
+    plain = GoldVocabulary(clusters, expanded=expanded, entity_key=without_article, attribute_key=without_article)
+    exact_attributes = GoldVocabulary(clusters, expanded=expanded, entity_key=without_article, attribute_key=str)
     meant: dict[int, Counter[Pair]] = {step: Counter() for step in gold.covered_steps}
     for change in gold.changes:
         meant.setdefault(change.step, Counter())[change.entity, change.attribute] += 1

@@ -14,11 +14,11 @@ from typing import TypeAlias
 import numpy as np
 
 from fluents.errors import InputError
-from fluents.metrics.base import Ratio, Row, Score, Signature, Statistics
-from fluents.metrics.names import normalised
-from fluents.metrics.pairs import ProcedurePairs
-from fluents.metrics.steps import Mode, first_three
 from fluents.records import StateChange, Trace
+from fluents.scoring.gold_vocabulary import normalised
+from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.score import Ratio, Score, Signature, Statistics, StepRow
+from fluents.scoring.step_alignment import Mode, first_three
 
 FIRST, ANY = "first wording", "any wording"
 
@@ -42,7 +42,7 @@ def states(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat
     return Score("states", statistics, figures, signature, (*pairs.warnings, *warnings))
 
 
-def _rows(pairs: ProcedurePairs[Trace], mode: Mode, unequal: list[str]) -> Iterator[Row]:
+def _rows(pairs: ProcedurePairs[Trace], mode: Mode, unequal: list[str]) -> Iterator[StepRow]:
     key, right = (str, _right_in_order) if mode == "compat" else (normalised, _right_at_best)
     for gold, pred in pairs:
         asked, answered = by_question(gold, key), by_question(pred, key)

@@ -11,9 +11,9 @@ from typing import Any
 
 from fluents.errors import FluentsError, InputError, MissingExtraError
 from fluents.jsonl import atomic_output, parse_json, wrong_shape_is_input_error
-from fluents.neural.inputs import CARD, STYLES, Style, System, system_named
+from fluents.neural.encoding import Codec
+from fluents.neural.inputs import CARD, STYLES, NeuralSystem, Style, system_named
 from fluents.neural.network import Network, OutOfMemory
-from fluents.neural.rows import Codec
 from fluents.version import __version__
 
 try:
@@ -54,7 +54,7 @@ class Trained:
     card: Card
 
     @property
-    def system(self) -> System:
+    def system(self) -> NeuralSystem:
         return system_named(self.card.system)
 
     @property

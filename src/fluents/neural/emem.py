@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fluents.errors import FluentsError, MissingExtraError
+from fluents.neural.encoding import EncodedRow
 from fluents.neural.inputs import Key
-from fluents.neural.rows import Row
 
 try:
     import torch
@@ -142,7 +142,7 @@ class Memory:
         used = torch.tensor([len(names.slots) for names in self.names], device=self.slots.device)
         return torch.arange(self.slots.shape[1], device=self.slots.device) < used[:, None]
 
-    def update(self, rows: Sequence[Row], states: Tensor, compress: Compress) -> None:
+    def update(self, rows: Sequence[EncodedRow], states: Tensor, compress: Compress) -> None:
         """Take in a step: the rows' answers, and the decoder's states of their tokens, row after row."""
         updates = self._updates(rows)
         if not updates:
@@ -164,7 +164,7 @@ class Memory:
         )
         self.slots = old.index_put(place, torch.where(is_new[:, None], new, (old[place] + new) / 2))
 
-    def _updates(self, rows: Sequence[Row]) -> list[Update]:
+    def _updates(self, rows: Sequence[EncodedRow]) -> list[Update]:
         """One for each slot that changes; all tokens that speak of it count, wherever they stand."""
         tokens: dict[tuple[int, Key], list[int]] = {}
         offset = 0

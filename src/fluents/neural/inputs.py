@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from fluents.errors import UnknownNameError
 from fluents.records import Procedure, Reject, StateChange, Trace
-from fluents.templates import NO_CHANGE_SENTENCE, parse_all, split_answers
+from fluents.text.template import NO_CHANGE_SENTENCE, parse_all, split_answers
 
 Style: TypeAlias = Literal["openpi", "openpi-c"]
 STYLES: tuple[Style, ...] = ("openpi", "openpi-c")
@@ -22,7 +22,7 @@ SEPARATOR = "[SEP]"
 
 
 @dataclass(frozen=True)
-class System:
+class NeuralSystem:
     """What a system adds to the baseline; everything can be joined with everything but memory with told states."""
 
     states: bool = False
@@ -34,15 +34,15 @@ class System:
 
 
 SYSTEMS = {
-    "baseline": System(),
-    "concat-states": System(states=True),
-    "emem": System(memory=True),
-    "econd": System(entity=True),
-    "emem+econd": System(memory=True, entity=True),
+    "baseline": NeuralSystem(),
+    "concat-states": NeuralSystem(states=True),
+    "emem": NeuralSystem(memory=True),
+    "econd": NeuralSystem(entity=True),
+    "emem+econd": NeuralSystem(memory=True, entity=True),
 }
 
 
-def system_named(name: str) -> System:
+def system_named(name: str) -> NeuralSystem:
     """The system of that name."""
     if name not in SYSTEMS:
         raise UnknownNameError(f"no neural system {name!r}", fix=f"one of: {', '.join(SYSTEMS)}")
@@ -50,7 +50,7 @@ def system_named(name: str) -> System:
 
 
 @dataclass(frozen=True)
-class Question:
+class StepQuestion:
     """What is asked about a step, in parts, so that the oldest of the past can go when it is too long."""
 
     head: str
@@ -71,7 +71,7 @@ def question(
     *,
     states: Sequence[Sequence[StateChange]] | None = None,
     entity: str | None = None,
-) -> Question:
+) -> StepQuestion:
     """What a model reads about a step; with `states`, the changes of every earlier step; about one entity, or all."""
     past = list(procedure.steps[: step - 1])
     if states is not None:
@@ -79,9 +79,9 @@ def question(
     current = procedure.steps[step - 1]
     if style == "openpi":
         asked = f"{SEPARATOR} {current}" if entity is None else f"{SEPARATOR} {current} {SEPARATOR} {entity}"
-        return Question("", tuple(past), asked)
+        return StepQuestion("", tuple(past), asked)
     asked = "Now, what happens?" if entity is None else f"Now, what happens to {entity}?"
-    return Question(
+    return StepQuestion(
         f"{procedure.goal.strip().rstrip('.')}." if procedure.goal.strip() else "", tuple(past), f"{current} {asked}"
     )
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from fluents.errors import FluentsError, MissingExtraError
-from fluents.neural.drawing import Decoding
+from fluents.neural.decoding_options import Decoding
 from fluents.neural.emem import Compress, Memory, add_memory
-from fluents.neural.rows import Round
+from fluents.neural.encoding import Round
 
 try:
     import torch

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from fluents.errors import InputError, MissingExtraError
 from fluents.neural.checkpoint import Trained
-from fluents.neural.drawing import Decoding
+from fluents.neural.decoding_options import Decoding
 from fluents.neural.emem import Memory
+from fluents.neural.encoding import EncodedRow
 from fluents.neural.inputs import entities, merged, question, read_answer
 from fluents.neural.network import enough_memory
-from fluents.neural.rows import Row
 from fluents.records import Procedure, Reject, StateChange, Trace
 
 try:
@@ -40,7 +40,7 @@ class Said:
 class _Asked:
     """A question about a step, in tokens, and whose it is."""
 
-    row: Row
+    row: EncodedRow
     step: int
 
 
@@ -116,7 +116,7 @@ def _asked(
         whom = entities(first[procedure.id].at(step))
     for entity in whom:
         asking = question(procedure, step, trained.card.style, states=states, entity=entity)
-        yield _Asked(Row(owner, trained.codec.asked(asking)), step)
+        yield _Asked(EncodedRow(owner, trained.codec.asked(asking)), step)
 
 
 def _answers(
@@ -142,7 +142,7 @@ def _remember(trained: Trained, asked: Sequence[_Asked], answers: Sequence[str],
     for ask, text in zip(asked, answers, strict=True):
         ids, spans = trained.codec.answered(read_answer(text, ask.step)[0])
         if spans:
-            told.append(Row(ask.row.owner, ask.row.asked, ids, spans))
+            told.append(EncodedRow(ask.row.owner, ask.row.asked, ids, spans))
     if not told or trained.network.compress is None:
         return
     with enough_memory(_FEWER), torch.no_grad():

@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fluents.prompts.files import render
 from fluents.prompts.local import one_line
+from fluents.prompts.prompt_files import render
 from fluents.records import Procedure, StateChange
-from fluents.templates import NO_CHANGE_SENTENCE
+from fluents.text.template import NO_CHANGE_SENTENCE
 
 SYSTEM = "system-1"
 SCHEMATA, STATES, CHANGES_OF, COMPLETE, WHOLE, VERIFY = (
@@ -39,7 +39,7 @@ MAX_KNOWN = 60
 
 
 @dataclass(frozen=True)
-class Example:
+class PromptExample:
     """A question with its right answer, shown before the real one."""
 
     scene: str
@@ -78,23 +78,23 @@ def whole_scene(procedure: Procedure) -> str:
     return render("procedure-1", goal=quoted(procedure.goal, MAX_NAME_BYTES), steps=steps)
 
 
-def schemata(scene: str, examples: Sequence[Example] = ()) -> str:
+def schemata(scene: str, examples: Sequence[PromptExample] = ()) -> str:
     return render(SCHEMATA, scene=scene, examples=examples)
 
 
-def states(scene: str, entity: str, attribute: str, examples: Sequence[Example] = ()) -> str:
+def states(scene: str, entity: str, attribute: str, examples: Sequence[PromptExample] = ()) -> str:
     return render(STATES, scene=scene, entity=_name(entity), attribute=_name(attribute), examples=examples)
 
 
-def changes_of(scene: str, entity: str, examples: Sequence[Example] = ()) -> str:
+def changes_of(scene: str, entity: str, examples: Sequence[PromptExample] = ()) -> str:
     return render(CHANGES_OF, scene=scene, entity=_name(entity), examples=examples)
 
 
-def complete(scene: str, examples: Sequence[Example] = ()) -> str:
+def complete(scene: str, examples: Sequence[PromptExample] = ()) -> str:
     return render(COMPLETE, scene=scene, examples=examples)
 
 
-def whole(procedure: Procedure, examples: Sequence[Example] = ()) -> str:
+def whole(procedure: Procedure, examples: Sequence[PromptExample] = ()) -> str:
     return render(WHOLE, scene=whole_scene(procedure), count=len(procedure.steps), examples=examples)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from fluents.report.page import short, visible
-from fluents.report.svg import WIDTH, figure, letter, text
+from fluents.report.plots import WIDTH, figure, letter, text
+from fluents.report.trace_page import short, visible
 
 Correlations = Mapping[str, float | None]
 """Procedure → correlation, None where it is not defined."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from fluents.metrics.base import Score
 from fluents.records import Trace
 from fluents.report.score_tables import number
 from fluents.report.terminal import plain, table_of
+from fluents.scoring.score import Score
 
 MOST_STEPS = 12
 """Columns that fit a terminal; the file has them all."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from fluents.metrics.bootstrap import FEWEST
-from fluents.metrics.step_cases import StepCase
-from fluents.report.page import short, visible
+from fluents.report.plots import Bar
 from fluents.report.score_page import TITLES
-from fluents.report.score_report import METRICS, ROW, ScoreReport, System
+from fluents.report.score_report import METRICS, ROW, ScoredSystem, ScoreReport
 from fluents.report.score_tables import number, with_interval
-from fluents.report.svg import Bar
 from fluents.report.terminal import counted
+from fluents.report.trace_page import short, visible
+from fluents.scoring.bootstrap import FEWEST
+from fluents.scoring.worst_steps import StepCase
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~#!$])")
 
@@ -99,6 +99,6 @@ def _cases(heading: str, found: Iterable[StepCase]) -> Iterator[str]:
         yield ""
 
 
-def _signatures(system: System) -> Iterator[str]:
+def _signatures(system: ScoredSystem) -> Iterator[str]:
     for score in system.scores.values():
         yield f"- {system.letter}: {escaped(score.signature)}"

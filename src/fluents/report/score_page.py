@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fluents.metrics.bootstrap import FEWEST
-from fluents.report.page import asset, policy, template
+from fluents.report.plots import bars, precision_recall
 from fluents.report.score_report import METRICS, ROW, ScoreReport
-from fluents.report.svg import bars, precision_recall
+from fluents.report.trace_page import asset, policy, template
+from fluents.scoring.bootstrap import FEWEST
 
 TITLES = {"original": "Original metric (OpenPI)", "cluster": "Cluster metric (OpenPI-C)"}
 

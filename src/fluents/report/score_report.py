@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fluents.errors import InputError
-from fluents.metrics.base import Score
-from fluents.metrics.bootstrap import Intervals, intervals, part_intervals
-from fluents.metrics.breakdowns import by_position, by_topic
-from fluents.metrics.clustered import cluster
-from fluents.metrics.embedders import Embedder
-from fluents.metrics.errors import PRINTED, error_types
+from fluents.metrics.cluster import cluster
+from fluents.metrics.error_types import PRINTED, error_types
 from fluents.metrics.original import original
-from fluents.metrics.step_cases import StepCase, best_steps, cases, worst_steps
-from fluents.metrics.steps import Mode
 from fluents.records import Trace
-from fluents.report.published import Published, published
+from fluents.report.plots import Bar, Point, letter
+from fluents.report.published_results import Published, published
 from fluents.report.score_tables import number, with_interval
-from fluents.report.svg import Bar, Point, letter
 from fluents.report.terminal import counted
+from fluents.scoring.bootstrap import Intervals, intervals, part_intervals
+from fluents.scoring.breakdowns import by_position, by_topic
+from fluents.scoring.score import Score
+from fluents.scoring.step_alignment import Mode
+from fluents.scoring.worst_steps import StepCase, best_steps, cases, worst_steps
+from fluents.text.embedders import Embedder
 
 METRICS = ("original", "cluster")
 ROW = "rouge"
@@ -27,7 +27,7 @@ ROW = "rouge"
 
 
 @dataclass(frozen=True)
-class System:
+class ScoredSystem:
     """A prediction and its scores."""
 
     name: str
@@ -64,7 +64,7 @@ class ScoreReport:
 
     gold: str
     mode: str
-    systems: Sequence[System]
+    systems: Sequence[ScoredSystem]
     published: Mapping[str, Sequence[Published]] = field(default_factory=dict)
     """By metric."""
 
@@ -134,7 +134,7 @@ def _system(
     mode: Mode,
     embedder: Embedder | None,
     examples: int,
-) -> System:
+) -> ScoredSystem:
     scores = {
         "original": original(gold, pred, mode=mode),
         "cluster": cluster(gold, pred, mode=mode, embedder=embedder),
@@ -142,7 +142,7 @@ def _system(
     whole = scores["original"]
     topics = {trace.id: trace.procedure.topic for trace in gold}
     parts = {"topic": by_topic(whole, topics) if any(topics.values()) else {}, "position": by_position(whole)}
-    return System(
+    return ScoredSystem(
         name,
         called,
         scores,

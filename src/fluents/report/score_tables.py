@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fluents.metrics.base import Score
-from fluents.metrics.bootstrap import FEWEST, Difference, Interval, Intervals
-from fluents.metrics.errors import PRINTED
-from fluents.metrics.step_cases import StepCase
-from fluents.report.published import Published
+from fluents.metrics.error_types import PRINTED
+from fluents.report.published_results import Published
 from fluents.report.terminal import counted, plain, table_of
+from fluents.scoring.bootstrap import FEWEST, Difference, Interval, Intervals
+from fluents.scoring.score import Score
+from fluents.scoring.worst_steps import StepCase
 
 MAIN = ("f1", "accuracy", "r", "share")
 """The column that tells most, by whichever of these names a score has it."""

@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from fluents.decoding.carry import World
 from fluents.decoding.consensus import Consensus, consensus
 from fluents.decoding.sampling import Sampling
-from fluents.mentions import mentioned
-from fluents.metrics.embedders import load_embedder
+from fluents.decoding.state_carryover import KnownStates
 from fluents.prompts.local import CLEAN, LIST, MAX_PROMPT_BYTES, VERSION, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
+from fluents.text.embedders import load_embedder
+from fluents.text.mentions import mentioned
 from fluents.trackers import OnStep
-from fluents.trackers.engine import Engine, Sampler
+from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__
 from fluents.weights import DEFAULT, ensure
 from fluents.weights.adapters import adapter_path
@@ -36,7 +36,7 @@ class Voter:
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalSettings:
     """How the embedded tracker works. The named settings below are the ones that were measured."""
 
     voters: tuple[Voter, ...] = (Voter("both", CLEAN),)
@@ -49,17 +49,17 @@ class Local:
     seed: int = 1
 
 
-DEFAULT_SETTING = Local()
+DEFAULT_SETTING = LocalSettings()
 """For readers: a handful of distinct changes a step."""
 
-FAST = Local(voters=(Voter("both", CLEAN + LIST),), sampling=Sampling(samples=1, temperature=0, max_tokens=128))
+FAST = LocalSettings(voters=(Voter("both", CLEAN + LIST),), sampling=Sampling(samples=1, temperature=0, max_tokens=128))
 """One pass, the likeliest answer."""
 
 _TWO = (Voter("both"), Voter("both-2"))
 _FOUR = (Voter("openpi-c"), Voter("both", CLEAN), Voter("both-2", CLEAN), Voter("both", CLEAN))
 _METRIC = Consensus(exact=4, candidates=160, no_change=1.3)
-OPENPI = Local(_TWO, Sampling(samples=32), replace(_METRIC, most=30, recall=1.3), carry=False)
-OPENPI_C = Local(_FOUR, Sampling(samples=20), replace(_METRIC, most=24, recall=1.15), carry=False)
+OPENPI = LocalSettings(_TWO, Sampling(samples=32), replace(_METRIC, most=30, recall=1.3), carry=False)
+OPENPI_C = LocalSettings(_FOUR, Sampling(samples=20), replace(_METRIC, most=24, recall=1.15), carry=False)
 """For the first metric, which rewards saying a thing in several wordings: not for readers."""
 
 _CLUSTERS = Consensus(exact=1, most=40, candidates=80, no_change=1.3, recall=2, grouped=True)
@@ -89,7 +89,7 @@ class LocalTracker:
 
     on_draft: Callable[[str], None] | None = None
 
-    def __init__(self, settings: Local = DEFAULT_SETTING, samplers: list[Sampler] | None = None) -> None:
+    def __init__(self, settings: LocalSettings = DEFAULT_SETTING, samplers: list[Sampler] | None = None) -> None:
         self.settings = settings
         self._samplers = samplers
         self._embedder = load_embedder(CLUSTER_EMBEDDER) if settings.consensus.grouped else None
@@ -102,7 +102,7 @@ class LocalTracker:
                 for adapter in dict.fromkeys(voter.adapter for voter in self.settings.voters)
             }
             self._samplers = [loaded[voter.adapter] for voter in self.settings.voters]
-        world = World()
+        world = KnownStates()
         changes: list[StateChange] = []
         rejects: list[Reject] = []
         for step in range(1, len(procedure.steps) + 1):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluents.errors import InputError
-from fluents.mentions import mentioned
-from fluents.neural.drawing import Decoding
+from fluents.neural.decoding_options import Decoding
 from fluents.records import Procedure, Provenance, Trace
+from fluents.text.mentions import mentioned
 from fluents.trackers import OnStep
 from fluents.version import __version__
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Neural:
+class NeuralSettings:
     """How a checkpoint is asked."""
 
     decoding: Decoding = field(default_factory=Decoding)
@@ -42,11 +42,11 @@ class NeuralTracker:
     def __init__(
         self,
         checkpoint: Path | str | None = None,
-        settings: Neural | None = None,
+        settings: NeuralSettings | None = None,
         first: Mapping[str, Trace] | NeuralTracker | None = None,
     ) -> None:
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
-        self.settings = settings or Neural()
+        self.settings = settings or NeuralSettings()
         self.first = first
         self._trained: Trained | None = None
 
@@ -80,7 +80,7 @@ class NeuralTracker:
 def traces(
     trained: Trained,
     procedures: Sequence[Procedure],
-    settings: Neural,
+    settings: NeuralSettings,
     *,
     model: str,
     first: Mapping[str, Trace] | None = None,
@@ -111,7 +111,7 @@ def _trace(procedure: Procedure, said: Said, provenance: Provenance) -> Trace:
     return Trace(procedure=procedure, changes=changes, rejects=tuple(said.rejects), provenance=provenance)
 
 
-def _decoding(settings: Neural, first: Mapping[str, Trace] | None) -> dict[str, Any]:
+def _decoding(settings: NeuralSettings, first: Mapping[str, Trace] | None) -> dict[str, Any]:
     told: dict[str, Any] = asdict(settings.decoding)
     if first:
         stage = next(iter(first.values())).provenance

@@ -1,92 +1,210 @@
-"""A LoRA adapter between peft and llama.cpp's GGUF."""
+"""Train an adapter for the embedded model: LoRA on the base's seven projections, one loop, all knobs in Settings."""
 
 from __future__ import annotations
 
-import re
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fluents.download import sha256_of
 from fluents.errors import InputError, MissingExtraError
+from fluents.jsonl import atomic_output
+from fluents.neural.network import best_device
+from fluents.training.adapter_file import PROJECTIONS, write_adapter
+from fluents.training.base_model import END, encode, load_model, load_tokenizer
+from fluents.training.checkpoint_state import finite, load_state, log_so_far, save_state
+from fluents.training.examples import TrainingExample, digest, render, render_fixed
 
 try:
-    import gguf
     import torch
+    from peft import LoraConfig, get_peft_model
 except ImportError as error:
-    raise MissingExtraError(error.name or "gguf", "train") from None
-
-PROJECTIONS = {
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-}
-"""transformers' name of a weight → llama.cpp's."""
-_MODULES = {short: long for long, short in PROJECTIONS.items()}
-_KEY = re.compile(r"layers\.(\d+)\.(\w+\.\w+)\.lora_([AB])\.(?:default\.)?weight$")
-
-Array = NDArray[np.float32]
+    raise MissingExtraError(error.name or "peft", "train") from None
 
 
-def _heads(config: Any) -> dict[str, int]:
-    return {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+@dataclass(frozen=True)
+class AdapterSettings:
+    """Every knob of a run."""
+
+    epochs: int = 3
+    learning_rate: float = 7e-4
+    warmup: float = 0.05
+    """Share of the steps over which the rate rises; then it falls along a cosine."""
+    weight_decay: float = 0.01
+    batch: int = 32
+    rank: int = 32
+    dropout: float = 0.0
+    unknown_count: float = 0.5
+    """Share of examples whose prompt does not give the number of changes."""
+    one_pass: float = 0.3
+    """Share of examples that teach the sorted, single-pass answer."""
+    max_tokens: int = 1024
+    seed: int = 1
 
 
-def permute(rows: Array, heads: int) -> Array:
-    """transformers' order of rows → llama.cpp's: within a head, the two rotary halves are interleaved."""
-    return rows.reshape(heads, 2, rows.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(rows.shape)
+_LOG = "checkpoint.json"
+
+Tokens = tuple[list[int], int]
+"""Token ids, and where the target begins among them."""
+
+Report = Callable[[dict[str, Any]], None]
 
 
-def unpermute(rows: Array, heads: int) -> Array:
-    return rows.reshape(heads, rows.shape[0] // heads // 2, 2, -1).swapaxes(1, 2).reshape(rows.shape)
+def train(
+    base: Path,
+    train_examples: Sequence[TrainingExample],
+    dev_examples: Sequence[TrainingExample],
+    out: Path,
+    settings: AdapterSettings,
+    report: Report = lambda _: None,
+) -> Path:
+    """Train and write `out`/adapter.gguf and `out`/train.json (settings and dev curve). Resumes after the last epoch
+    whose checkpoint is there; a finished run is left as it is, one of other settings, base or data is refused."""
+    about = {
+        "settings": asdict(settings),
+        "base": sha256_of(base),
+        "data": digest(train_examples),
+        "dev": digest(dev_examples),
+    }
+    log = log_so_far(out / _LOG, about)
+    run = _Run(base, out, settings)
+    run.resume(len(log))
+    dev = run.taught(map(render_fixed, dev_examples))
+    per_epoch = math.ceil(len(train_examples) / settings.batch)
+    for epoch in range(len(log) + 1, settings.epochs + 1):
+        rng = random.Random(f"{settings.seed}-{epoch}")  # of the epoch alone, so that a resumed run draws the same
+        torch.manual_seed(settings.seed * 1000 + epoch)
+        rendered = (
+            render(example, rng, unknown_count=settings.unknown_count, one_pass=settings.one_pass)
+            for example in train_examples
+        )
+        items = run.taught(rendered)
+        if not items:
+            raise InputError("there is nothing to learn: no prompt leaves room for its changes")
+        losses, began = [], time.monotonic()
+        for number, batch in enumerate(_batches(items, settings.batch, rng), start=1):
+            losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))
+            report({"epoch": epoch, "step": number, "steps": per_epoch, "loss": losses[-1]})
+        entry = {
+            "epoch": epoch,
+            "train_loss": round(sum(losses) / len(losses), 4),
+            "dev_loss": round(run.dev_loss(dev), 4) if dev else None,
+            "seconds": round(time.monotonic() - began, 1),
+        }
+        log.append(finite(entry))
+        report(log[-1])
+        run.checkpoint(log, about)
+    adapter = out / "adapter.gguf"
+    write_adapter(run.model, adapter, settings.rank, out.name)
+    summary = {"settings": asdict(settings), "examples": len(train_examples), "device": run.device_name, "log": log}
+    (out / "train.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    return adapter
 
 
-def write_adapter(model: Any, path: Path, alpha: float, name: str) -> None:
-    """Write a peft model's LoRA weights as a GGUF adapter in Q8_0."""
-    heads = _heads(model.config)
-    tensors: dict[str, Array] = {}
-    for key, value in model.named_parameters():
-        if match := _KEY.search(key):
-            block, module, side = match.groups()
-            short = PROJECTIONS[module]
-            array: Array = value.detach().float().cpu().numpy()
-            if side == "B" and short in heads:
-                array = permute(array, heads[short])
-            tensors[f"blk.{block}.{short}.weight.lora_{side.lower()}"] = np.ascontiguousarray(array)
-    part = path.with_name(path.name + ".part")
-    writer = gguf.GGUFWriter(str(part), "llama")
-    writer.add_type(gguf.GGUFType.ADAPTER)
-    writer.add_name(name)
-    writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
-    writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(alpha))
-    for key, array in sorted(tensors.items()):
-        kind = gguf.GGMLQuantizationType.Q8_0 if array.shape[-1] % 32 == 0 else gguf.GGMLQuantizationType.F16
-        writer.add_tensor(key, gguf.quants.quantize(array, kind), raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    part.replace(path)
+class _Run:
+    """The model, its optimiser, and what is kept of them on disk."""
+
+    def __init__(self, base: Path, out: Path, settings: AdapterSettings) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        self.settings, self.out = settings, out
+        self.device = best_device()
+        self.device_name = torch.cuda.get_device_name() if self.device == "cuda" else "CPU"
+        torch.manual_seed(settings.seed)
+        torch.set_float32_matmul_precision("high")
+        self.tokenizer = load_tokenizer(base)
+        lora = LoraConfig(
+            r=settings.rank,
+            lora_alpha=settings.rank,
+            lora_dropout=settings.dropout,
+            target_modules=[name.partition(".")[2] for name in PROJECTIONS],
+        )
+        self.model = get_peft_model(load_model(base, self.device), lora)
+        self.model.train()
+        self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.optimizer = torch.optim.AdamW(
+            self.trained.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+
+    def taught(self, pairs: Iterable[tuple[str, str]]) -> list[Tokens]:
+        """Prompts and targets in tokens, without those whose prompt leaves no room for a target: they teach nothing."""
+        return [tokens for tokens in (self.tokens(*pair) for pair in pairs) if tokens[1] < len(tokens[0])]
+
+    def tokens(self, prompt: str, target: str) -> Tokens:
+        before = encode(self.tokenizer, prompt)
+        return (before + encode(self.tokenizer, target) + [END])[: self.settings.max_tokens], len(before)
+
+    def step(self, batch: Sequence[Tokens], number: int, total: int) -> float:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * _schedule(number, total, self.settings.warmup)
+        loss, _ = self._loss(batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return float(loss.detach())
+
+    def dev_loss(self, items: Sequence[Tokens], size: int = 64) -> float:
+        """Mean loss per target token."""
+        self.model.eval()
+        near = sorted(items, key=lambda item: len(item[0]))
+        total, count = 0.0, 0
+        with torch.no_grad():
+            for start in range(0, len(near), size):
+                loss, tokens = self._loss(near[start : start + size])
+                total, count = total + float(loss) * tokens, count + tokens
+        self.model.train()
+        return total / count
+
+    def _loss(self, batch: Sequence[Tokens]) -> tuple[Any, int]:
+        """(mean loss over the target tokens, their number); logits are made for those positions alone."""
+        width = max(len(ids) for ids, _ in batch)
+        ids = torch.full((len(batch), width), END)
+        mask = torch.zeros((len(batch), width), dtype=torch.long)
+        wanted = torch.zeros((len(batch), width), dtype=torch.bool)
+        for row, (tokens, start) in enumerate(batch):
+            ids[row, : len(tokens)] = torch.tensor(tokens)
+            mask[row, : len(tokens)] = 1
+            wanted[row, start : len(tokens)] = True
+        ids, mask, wanted = (tensor.to(self.device) for tensor in (ids, mask, wanted))
+        causal = self.model.get_base_model()
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
+            hidden = causal.model(input_ids=ids, attention_mask=mask).last_hidden_state
+            logits = causal.lm_head(hidden[:, :-1][wanted[:, 1:]])
+        gold = ids[:, 1:][wanted[:, 1:]]
+        return torch.nn.functional.cross_entropy(logits.float(), gold), len(gold)
+
+    def checkpoint(self, log: Sequence[dict[str, Any]], about: dict[str, Any]) -> None:
+        """Weights and optimiser state after an epoch, as plain tensors; the log, written last, says they are whole."""
+        save_state(self.out / f"epoch-{len(log)}.safetensors", self.trained, self.optimizer)
+        with atomic_output(self.out / _LOG) as stream:
+            stream.write(json.dumps(about | {"log": list(log)}).encode())
+        (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
+
+    def resume(self, epoch: int) -> None:
+        """Take up the state after an epoch; nothing for a fresh run."""
+        if epoch:
+            load_state(self.out / f"epoch-{epoch}.safetensors", self.trained, self.optimizer)
 
 
-def merge_adapter(model: Any, path: Path) -> None:
-    """Add a GGUF adapter to a transformers model's weights, in place."""
-    reader = gguf.GGUFReader(str(path))
-    if gguf.Keys.Adapter.LORA_ALPHA not in reader.fields:
-        raise InputError("this GGUF is not a LoRA adapter", where=path)
-    alpha = float(reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents())
-    tensors = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in reader.tensors}
-    heads = _heads(model.config)
-    with torch.no_grad():
-        for key in (key for key in tensors if key.endswith("lora_a")):
-            _, block, short, _ = key.split(".", 3)
-            down, up = tensors[key], tensors[key[:-1] + "b"]
-            if short in heads:
-                up = unpermute(up, heads[short])
-            weight = model.get_submodule(f"model.layers.{block}.{_MODULES[short]}").weight
-            weight += (torch.from_numpy(up @ down) * (alpha / down.shape[0])).to(weight)
+def _batches(items: Sequence[Tokens], size: int, rng: random.Random) -> Iterator[list[Tokens]]:
+    """Batches of like length in random order: random enough, and little is padded."""
+    shuffled = rng.sample(items, len(items))
+    pool = size * 40
+    cut = []
+    for start in range(0, len(shuffled), pool):
+        near = sorted(shuffled[start : start + pool], key=lambda item: len(item[0]))
+        cut += [near[i : i + size] for i in range(0, len(near), size)]
+    yield from rng.sample(cut, len(cut))
+
+
+def _schedule(step: int, total: int, warmup: float) -> float:
+    """The share of the learning rate at a step, counted from 1."""
+    rising = warmup * total
+    if step <= rising:
+        return step / rising
+    return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, total - rising)))

@@ -15,7 +15,7 @@ Fields = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Example:
+class TrainingExample:
     """One step and its changes."""
 
     procedure: Procedure
@@ -24,14 +24,14 @@ class Example:
     style: str = ""
 
 
-def examples(traces: Iterable[Trace], style: str = "") -> list[Example]:
+def examples(traces: Iterable[Trace], style: str = "") -> list[TrainingExample]:
     """Every step as an example. A procedure without a single change was never annotated, and teaches nothing."""
     found = []
     for trace in traces:
         if trace.changes:
             for step, _, changes in trace.by_step():
                 fields = tuple((c.entity, c.attribute, c.before, c.after) for c in changes)
-                found.append(Example(trace.procedure, step, fields, style))
+                found.append(TrainingExample(trace.procedure, step, fields, style))
     return found
 
 
@@ -40,7 +40,7 @@ def style_of(dataset: str) -> str:
     return CLEAN if dataset.startswith("openpi-c") else ""
 
 
-def render(example: Example, rng: random.Random, *, unknown_count: float, one_pass: float) -> tuple[str, str]:
+def render(example: TrainingExample, rng: random.Random, *, unknown_count: float, one_pass: float) -> tuple[str, str]:
     """(prompt, target) for training.
 
     Sampling wants the changes in random order, so that no entity is favoured; a single pass wants them sorted, so that
@@ -55,13 +55,13 @@ def render(example: Example, rng: random.Random, *, unknown_count: float, one_pa
     return prompt(example.procedure, example.step, style=style, count=count), target(changes)
 
 
-def render_fixed(example: Example) -> tuple[str, str]:
+def render_fixed(example: TrainingExample) -> tuple[str, str]:
     """(prompt, target) for measuring: in an order that stays the same, with the true count."""
     changes = random.Random(f"{example.procedure.id}||{example.step}").sample(example.changes, len(example.changes))
     return prompt(example.procedure, example.step, style=example.style, count=len(changes)), target(changes)
 
 
-def digest(items: Iterable[Example]) -> str:
+def digest(items: Iterable[TrainingExample]) -> str:
     """What tells these examples, in their order, from all others."""
     found = hashlib.sha256()
     for example in items:

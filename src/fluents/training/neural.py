@@ -15,12 +15,12 @@ from fluents.metrics.original import original
 from fluents.neural.checkpoint import WEIGHTS, Trained, save_shape, save_weights, weights
 from fluents.neural.network import enough_memory
 from fluents.records import Trace
-from fluents.trackers.neural import Neural, traces
+from fluents.trackers.neural import NeuralSettings, traces
+from fluents.training.checkpoint_state import load_state, save_state
 from fluents.training.lora import add_lora, merged_weights
-from fluents.training.neural_batches import Unit, batches, packed, rounds_of, units
+from fluents.training.neural_batches import TrainingUnit, batches, packed, rounds_of, units
 from fluents.training.neural_log import RunLog, about_run
-from fluents.training.neural_settings import METRICS, Settings
-from fluents.training.state import load_state, save_state
+from fluents.training.neural_settings import METRICS, NeuralTrainingSettings
 
 try:
     import torch
@@ -43,7 +43,7 @@ def train(
     gold: Sequence[Trace],
     dev: Sequence[Trace],
     out: Path,
-    settings: Settings,
+    settings: NeuralTrainingSettings,
     report: Report = _silent,
 ) -> Path:
     """Train into `out`: a checkpoint of the best epoch, train.json and train.csv with the curve.
@@ -76,7 +76,12 @@ class _Run:
     """The network, its optimiser, and what is kept of them on disk."""
 
     def __init__(
-        self, trained: Trained, dev: Sequence[Trace], dev_units: Sequence[Unit], out: Path, settings: Settings
+        self,
+        trained: Trained,
+        dev: Sequence[Trace],
+        dev_units: Sequence[TrainingUnit],
+        out: Path,
+        settings: NeuralTrainingSettings,
     ) -> None:
         self.trained, self.dev, self.dev_units, self.out, self.settings = trained, dev, dev_units, out, settings
         handlers = [DistributedDataParallelKwargs(find_unused_parameters=trained.system.memory)]
@@ -96,7 +101,7 @@ class _Run:
             out.mkdir(parents=True, exist_ok=True)
             save_shape(trained, out)
 
-    def epoch(self, items: Sequence[Unit], number: int, report: Report) -> dict[str, Any]:
+    def epoch(self, items: Sequence[TrainingUnit], number: int, report: Report) -> dict[str, Any]:
         """Once through the data; what there is to say of it."""
         # Of the epoch and the process alone, so that a resumed run draws the same.
         torch.manual_seed((self.settings.seed * 1000 + number) * 1000 + self.accelerator.process_index)
@@ -117,7 +122,7 @@ class _Run:
         entry = {"epoch": number, "updates": len(cut), "train_loss": train_loss, **self._measure(number)}
         return entry | {"seconds": round(seconds, 1)}
 
-    def _update(self, batch: Sequence[Unit]) -> Any:
+    def _update(self, batch: Sequence[TrainingUnit]) -> Any:
         """One step of the optimiser; returns this process's share of the summed loss.
 
         The gradient is of the mean over all tokens of the batch, however it is dealt and cut up.
@@ -173,7 +178,9 @@ class _Run:
             first = {trace.id: trace for trace in self.dev} if self.trained.system.entity else None
             procedures = [trace.procedure for trace in self.dev]
             with self.accelerator.autocast():
-                said = traces(self.trained, procedures, Neural(seed=self.settings.seed), model="dev", first=first)
+                said = traces(
+                    self.trained, procedures, NeuralSettings(seed=self.settings.seed), model="dev", first=first
+                )
             found = [float(original(self.dev, said, mode="strict", matchers=[matcher])[matcher]["f1"])]
         return float(broadcast_object_list(found)[0])
 
@@ -208,7 +215,7 @@ def _state_name(epoch: int) -> str:
     return f"epoch-{epoch}.safetensors"
 
 
-def _precision(settings: Settings) -> str:
+def _precision(settings: NeuralTrainingSettings) -> str:
     if settings.precision == "auto":
         return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "no"
     if settings.precision not in ("bf16", "float32"):

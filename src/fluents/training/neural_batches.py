@@ -8,8 +8,8 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fluents.neural.inputs import Style, System
-from fluents.neural.rows import Codec, Row, side_by_side, taught
+from fluents.neural.encoding import Codec, EncodedRow, side_by_side, taught
+from fluents.neural.inputs import NeuralSystem, Style
 from fluents.records import Trace
 
 POOL = 40
@@ -17,10 +17,10 @@ POOL = 40
 
 
 @dataclass(frozen=True)
-class Unit:
+class TrainingUnit:
     """What must be learnt together: a row or, with memory, a whole procedure, round after round."""
 
-    rounds: tuple[tuple[Row, ...], ...]
+    rounds: tuple[tuple[EncodedRow, ...], ...]
 
     @property
     def rows(self) -> int:
@@ -42,20 +42,20 @@ class Unit:
         return len(self.rounds), max(len(row.answered) * 4 + len(row.asked) for rows in self.rounds for row in rows)
 
 
-def units(traces: Iterable[Trace], system: System, style: Style, codec: Codec) -> list[Unit]:
+def units(traces: Iterable[Trace], system: NeuralSystem, style: Style, codec: Codec) -> list[TrainingUnit]:
     """The units of gold traces. A procedure without a single change was never annotated, and teaches nothing."""
     found = []
     for trace in traces:
         if trace.changes:
             rounds = [tuple(rows) for rows in taught(trace, system, style, codec)]
             if system.memory:
-                found.append(Unit(tuple(rounds)))
+                found.append(TrainingUnit(tuple(rounds)))
             else:
-                found += [Unit(((row,),)) for rows in rounds for row in rows]
+                found += [TrainingUnit(((row,),)) for rows in rounds for row in rows]
     return found
 
 
-def digest(items: Iterable[Unit]) -> str:
+def digest(items: Iterable[TrainingUnit]) -> str:
     """What tells the tokens of these units, in their order, from all others."""
     found = hashlib.sha256()
     for unit in items:
@@ -64,19 +64,19 @@ def digest(items: Iterable[Unit]) -> str:
     return found.hexdigest()
 
 
-def batches(items: Sequence[Unit], rows: int, rng: random.Random) -> list[list[Unit]]:
+def batches(items: Sequence[TrainingUnit], rows: int, rng: random.Random) -> list[list[TrainingUnit]]:
     """All units once, in batches of about so many rows and at least one unit, like sizes together, in random order."""
     shuffled = rng.sample(items, len(items))
     pool = max(1, POOL * rows * len(items) // max(1, sum(unit.rows for unit in items)))
-    cut: list[list[Unit]] = []
+    cut: list[list[TrainingUnit]] = []
     for start in range(0, len(shuffled), pool):
         cut += packed(sorted(shuffled[start : start + pool], key=lambda unit: unit.size), rows)
     return rng.sample(cut, len(cut))
 
 
-def packed(items: Iterable[Unit], rows: int) -> list[list[Unit]]:
+def packed(items: Iterable[TrainingUnit], rows: int) -> list[list[TrainingUnit]]:
     """Units in their order, in batches of at most so many rows; a larger unit is a batch of its own."""
-    cut: list[list[Unit]] = []
+    cut: list[list[TrainingUnit]] = []
     held = 0
     for unit in items:
         if not cut or held + unit.rows > rows:
@@ -87,6 +87,6 @@ def packed(items: Iterable[Unit], rows: int) -> list[list[Unit]]:
     return cut
 
 
-def rounds_of(batch: Sequence[Unit]) -> list[list[Row]]:
+def rounds_of(batch: Sequence[TrainingUnit]) -> list[list[EncodedRow]]:
     """A batch as the network takes it."""
     return side_by_side([unit.rounds for unit in batch])

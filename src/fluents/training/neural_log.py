@@ -15,9 +15,9 @@ from typing import Any
 from fluents.errors import MissingExtraError
 from fluents.jsonl import atomic_output
 from fluents.neural.checkpoint import Trained, weights
-from fluents.training.neural_batches import Unit, digest
-from fluents.training.neural_settings import Settings
-from fluents.training.state import finite, log_so_far
+from fluents.training.checkpoint_state import finite, log_so_far
+from fluents.training.neural_batches import TrainingUnit, digest
+from fluents.training.neural_settings import NeuralTrainingSettings
 from fluents.version import __version__
 
 try:
@@ -28,7 +28,9 @@ except ImportError as error:
 _FILE = "train.json"
 
 
-def about_run(trained: Trained, settings: Settings, items: Sequence[Unit], dev_units: Sequence[Unit]) -> dict[str, Any]:
+def about_run(
+    trained: Trained, settings: NeuralTrainingSettings, items: Sequence[TrainingUnit], dev_units: Sequence[TrainingUnit]
+) -> dict[str, Any]:
     """What a run is of: two that differ in it are two runs. To be asked before anything is learnt."""
     return {
         "system": trained.card.system,
@@ -53,7 +55,7 @@ def _weights_digest(trained: Trained) -> str:
 class RunLog:
     """What there is to say of every epoch. A run that is in the folder already goes on; another one is refused."""
 
-    def __init__(self, out: Path, settings: Settings, about: dict[str, Any]) -> None:
+    def __init__(self, out: Path, settings: NeuralTrainingSettings, about: dict[str, Any]) -> None:
         self.out, self.settings, self.about = out, settings, about
         self.epochs = log_so_far(out / _FILE, about)
         if not self.ended():  # the state to go on from may be older than the log

@@ -9,7 +9,7 @@ METRICS = ("loss", "exact", "bleu", "rouge", "last")
 
 
 @dataclass(frozen=True)
-class Settings:
+class NeuralTrainingSettings:
     """Every knob of a run. The defaults are the papers'."""
 
     epochs: int = 30

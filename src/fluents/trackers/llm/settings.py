@@ -17,7 +17,7 @@ DRAWN_TEMPERATURE = 0.7
 
 
 @dataclass(frozen=True)
-class Llm:
+class LlmSettings:
     """The default, "states", is OpenPI2.0's pipeline: which attributes of which entities change in each step, then the
     states of each. It gives whole changes, its questions are small enough for small models, and a bad answer costs a
     step or a pair, not the procedure, as it does with "whole"."""

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from fluents.errors import InputError
-from fluents.llm import Asker
-from fluents.mentions import mentioned
+from fluents.llm import Answerer
 from fluents.prompts.local import one_line
 from fluents.records import Procedure, Provenance, StateChange, Trace
+from fluents.text.mentions import mentioned
 from fluents.trackers import OnStep
 from fluents.trackers.llm.examples import Shots
-from fluents.trackers.llm.interview import Interview
-from fluents.trackers.llm.settings import Llm
-from fluents.trackers.llm.stages import Stages
+from fluents.trackers.llm.pipeline import Pipeline
+from fluents.trackers.llm.question_batch import QuestionBatch
+from fluents.trackers.llm.settings import LlmSettings
 from fluents.version import __version__
 
 
@@ -43,8 +43,8 @@ class LlmTracker:
 
     def __init__(
         self,
-        settings: Llm = Llm(),  # noqa: B008 - frozen
-        asker: Asker | None = None,
+        settings: LlmSettings = LlmSettings(),  # noqa: B008 - frozen
+        asker: Answerer | None = None,
         *,
         model: str | None = None,
         workers: int = 8,
@@ -65,9 +65,9 @@ class LlmTracker:
         """The changes of every step; steps of which no answer could be read are left out of `covered`."""
         if self._asker is None:
             raise InputError("there is no model to ask", fix="--model NAME --base-url URL")
-        interview = Interview(self._asker, self.settings, self.workers, on_step)
+        interview = QuestionBatch(self._asker, self.settings, self.workers, on_step)
         given = self._pairs.of(procedure) if self._pairs else None
-        stages = Stages(procedure, self.settings, interview, self._shots, given)
+        stages = Pipeline(procedure, self.settings, interview, self._shots, given)
         asked = given.covered_steps if given else tuple(range(1, len(procedure.steps) + 1))
         for group in [(step,) for step in asked] if self.settings.memory else [asked]:
             stages.run(group)
@@ -79,7 +79,7 @@ class LlmTracker:
             provenance=self._provenance(interview, stages),
         )
 
-    def _provenance(self, interview: Interview, stages: Stages) -> Provenance:
+    def _provenance(self, interview: QuestionBatch, stages: Pipeline) -> Provenance:
         settings = asdict(self.settings) | {"temperature": self.settings.drawn_at}
         del settings["seed"]
         if self.settings.verify:

@@ -1,0 +1,119 @@
+"""A trace with its names clustered: whichever method groups the names, the clusters are put together here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+from fluents.canonicalisation.name_facts import Field, NameGroup, best_first, named, wordings_of
+from fluents.canonicalisation.pair_scorer import Level
+from fluents.errors import InputError
+from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
+
+MOST_NAMES = 5000
+"""Far more than any text has; every two of them are held against each other, in memory."""
+
+REASON = "clustering: "
+"""What the reason of a reject begins with where an answer about names could not be read."""
+
+Groups: TypeAlias = "list[list[int]]"
+"""Groups of names, by their places in a list; every place in exactly one."""
+
+
+@dataclass(frozen=True)
+class NameList:
+    """Names to be grouped: a procedure's entities, or the attributes of one entity."""
+
+    level: Level
+    names: Sequence[NameGroup]
+    entity: str = ""
+    """Whose attributes they are."""
+
+
+class Grouped(NamedTuple):
+    groups: list[Groups]
+    """For each list of names, in its order."""
+    rejects: tuple[Reject, ...] = ()
+
+
+class Method(Protocol):
+    """A way to tell which names mean one thing."""
+
+    @property
+    def name(self) -> str:
+        """As a trace's provenance records it."""
+        ...
+
+    def group(self, trace: Trace, lists: Sequence[NameList]) -> Grouped: ...
+
+
+def canonicalise(trace: Trace, method: Method) -> Trace:
+    """The trace with clusters of its entities and of their attributes, made anew from its changes.
+
+    The words of the changes stay as they are. The same changes in another order give the same clusters.
+    """
+    names = _few(named(trace.changes, "entity"), trace)
+    [groups], rejects = method.group(trace, [NameList("entities", names)])
+    members = [[name for place in group for name in names[place].names] for group in groups]
+    owned = _changes_of(trace, members)
+    lists = [
+        NameList("attributes", _few(named(changes, "attribute"), trace), _title(changes, group, "entity"))
+        for changes, group in zip(owned, members, strict=True)
+    ]
+    attribute_groups, more_rejects = method.group(trace, lists)
+    clusters = [
+        EntityCluster(
+            name=one.entity,
+            mentions=tuple(_ordered(changes, group, "entity")),
+            attributes=tuple(_attribute_clusters(one.names, places, changes)),
+        )
+        for one, group, places, changes in zip(lists, members, attribute_groups, owned, strict=True)
+    ]
+    first = {
+        cluster.name: min(change.step for change in changes) for cluster, changes in zip(clusters, owned, strict=True)
+    }
+    kept = tuple(reject for reject in trace.rejects if not reject.reason.startswith(REASON))
+    return trace.replace(
+        clusters=tuple(sorted(clusters, key=lambda cluster: (first[cluster.name], cluster.name))),
+        rejects=(*kept, *rejects, *more_rejects),
+        provenance=trace.provenance.replace(decoding={**trace.provenance.decoding, "clusters": method.name}),
+    )
+
+
+def _few(names: list[NameGroup], trace: Trace) -> list[NameGroup]:
+    if len(names) > MOST_NAMES:
+        raise InputError(
+            f"{len(names)} different names in one procedure; at most {MOST_NAMES} can be compared",
+            where=trace.id,
+            fix="split the procedure",
+        )
+    return names
+
+
+def _changes_of(trace: Trace, members: Sequence[Sequence[str]]) -> list[list[StateChange]]:
+    """The changes of each group of entities; all wordings of a change are in one group."""
+    home = {name: place for place, names in enumerate(members) for name in names}
+    found: list[list[StateChange]] = [[] for _ in members]
+    for change in trace.changes:
+        found[home[change.entity]].append(change)
+    return found
+
+
+def _ordered(changes: Sequence[StateChange], names: Sequence[str], field: Field) -> list[str]:
+    return best_first(names, Counter(wording for change in changes for wording in wordings_of(change, field)))
+
+
+def _title(changes: Sequence[StateChange], names: Sequence[str], field: Field) -> str:
+    return _ordered(changes, names, field)[0]
+
+
+def _attribute_clusters(
+    names: Sequence[NameGroup], groups: Groups, changes: Sequence[StateChange]
+) -> list[AttributeCluster]:
+    found = []
+    for group in groups:
+        ordered = _ordered(changes, [name for place in group for name in names[place].names], "attribute")
+        found.append(AttributeCluster(name=ordered[0], mentions=tuple(ordered)))
+    return sorted(found, key=lambda cluster: cluster.name)

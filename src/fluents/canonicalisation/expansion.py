@@ -1,0 +1,234 @@
+"""Other names nobody wrote for a trace's clusters: they make an evaluation fairer to whoever words things anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from fluents.canonicalisation.name_facts import Fact, Field, NameGroup, fact_of, named, parts_of, squashed, wordings_of
+from fluents.canonicalisation.pair_features import Matrix, PairFeatures
+from fluents.canonicalisation.pair_scorer import Level
+from fluents.errors import InputError
+from fluents.llm import Answerer, Question
+from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
+from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
+from fluents.prompts.prompt_files import render
+from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
+from fluents.text.embedders import Embedder, StaticEmbedder
+
+MOST = 5
+"""New names for a cluster, unless somebody says otherwise."""
+
+REASON = "expansion: "
+"""What the reason of a reject begins with where an answer about other names could not be read."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """The names of one cluster."""
+
+    level: Level
+    names: tuple[str, ...]
+    facts: frozenset[Fact]
+    """What the trace says under them."""
+    entity: str = ""
+    """Whose attribute it is."""
+
+
+class Suggested(NamedTuple):
+    names: list[list[str]]
+    """For each cluster, the best first."""
+    rejects: tuple[Reject, ...] = ()
+
+
+class Thesaurus(Protocol):
+    """Whoever knows other names."""
+
+    @property
+    def name(self) -> str:
+        """As a trace's provenance records it."""
+        ...
+
+    def suggest(self, trace: Trace, clusters: Sequence[Known], most: int) -> Suggested: ...
+
+
+def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
+    """The trace with up to `most` new names beside those of each cluster and of each of its attributes.
+
+    Names that were there stay. One that some cluster of the kind already goes by is no expansion of another.
+    """
+    if trace.changes and not trace.clusters:
+        raise InputError("there are no clusters to expand", where=trace.id, fix="run `fluents canonicalise` first")
+    asked = [known for cluster in trace.clusters for known in _known(cluster, trace.changes)]
+    names, rejects = thesaurus.suggest(trace, asked, most)
+    suggestions = iter(names)
+    clusters = []
+    taken = _plain(name for cluster in trace.clusters for name in (cluster.name, *cluster.mentions))
+    for cluster in trace.clusters:
+        expansions = _added(cluster.expansions, next(suggestions), taken, most)
+        of_attributes = _plain(name for one in cluster.attributes for name in (one.name, *one.mentions))
+        attributes = tuple(
+            one.replace(expansions=_added(one.expansions, next(suggestions), of_attributes, most))
+            for one in cluster.attributes
+        )
+        clusters.append(cluster.replace(expansions=expansions, attributes=attributes))
+    kept = tuple(reject for reject in trace.rejects if not reject.reason.startswith(REASON))
+    return trace.replace(
+        clusters=tuple(clusters),
+        rejects=(*kept, *rejects),
+        provenance=trace.provenance.replace(decoding={**trace.provenance.decoding, "expansions": thesaurus.name}),
+    )
+
+
+def _known(cluster: EntityCluster, changes: Sequence[StateChange]) -> Iterable[Known]:
+    names = {cluster.name, *cluster.mentions}
+    mine = [change for change in changes if change.entity in names]
+    yield Known("entities", _names(cluster), _facts(mine))
+    for one in cluster.attributes:
+        called = {one.name, *one.mentions}
+        facts = _facts(change for change in mine if change.attribute in called)
+        yield Known("attributes", _names(one), facts, cluster.name)
+
+
+def _names(cluster: EntityCluster | AttributeCluster) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((cluster.name, *cluster.mentions)))
+
+
+def _facts(changes: Iterable[StateChange]) -> frozenset[Fact]:
+    return frozenset(fact_of(change) for change in changes)
+
+
+def _added(old: tuple[str, ...], new: Sequence[str], taken: set[str], most: int) -> tuple[str, ...]:
+    found = list(old)
+    seen = taken | _plain(old)
+    for name in new[:most]:
+        if name.strip() and plain_name(name) not in seen:
+            seen.add(plain_name(name))
+            found.append(" ".join(name.split()))
+    return tuple(found)
+
+
+def _plain(names: Iterable[str]) -> set[str]:
+    return {plain_name(name) for name in names}
+
+
+def plain_name(name: str) -> str:
+    """As names are told apart: without case, articles and plurals."""
+    return " ".join(parts_of(name).words) or squashed(name)
+
+
+NEAR = 0.5
+"""How alike a name must be to stand for another: the geometric mean of likeness in meaning and in states."""
+
+LEAST_SAID = 3
+"""Names a dataset has in fewer changes are slips of the pen as often as names."""
+
+
+class NameVocabulary:
+    """The names a dataset has for entities, or for attributes, and the vectors to compare them by."""
+
+    def __init__(self, changes: Sequence[StateChange], field: Field, embedder: Embedder) -> None:
+        said = Counter(plain_name(wording) for change in changes for wording in wordings_of(change, field))
+        self._embedder = embedder
+        self._names = [one for one in named(changes, field) if said[plain_name(one.name)] >= LEAST_SAID]
+        self._used = {plain_name(one.name): one.facts for one in self._names}
+        self._evidence = PairFeatures(self._names, embedder)
+        self._words = [set(plain_name(one.name).split()) for one in self._names]
+
+    def near(self, known: Known, least: float) -> list[str]:
+        """Names used alike, the nearest first. One that shares a word is a part or a kind of the thing."""
+        if not self._names:
+            return []
+        likeness = np.max([self._likeness(name, known.facts) for name in known.names], axis=0)
+        own = {word for name in known.names for word in plain_name(name).split()}
+        order = np.argsort(-likeness, kind="stable")
+        return [self._names[place].name for place in order if likeness[place] >= least and not self._words[place] & own]
+
+    def _likeness(self, name: str, facts: frozenset[Fact]) -> Matrix:
+        # A trace says little of each name; what the dataset says under the same name is taken with it.
+        one = PairFeatures([NameGroup((name,), facts | self._used.get(plain_name(name), frozenset()))], self._embedder)
+        meaning = self._evidence.meanings @ one.meanings[0]
+        states = self._evidence.states @ one.states[0] if facts else np.zeros_like(meaning)
+        return np.asarray(np.sqrt(np.maximum(meaning, 0) * np.maximum(states, 0)), dtype=np.float32)
+
+
+class Neighbours:
+    """Names from a dataset's traces. Nothing of it comes with fluents: the dataset is the user's own copy."""
+
+    def __init__(
+        self, traces: Iterable[Trace], source: str, near: float = NEAR, embedder: Embedder | None = None
+    ) -> None:
+        self._near = near
+        self.name = f"neighbours-1 in {source}, {near:g}"
+        changes = [change for trace in traces for change in trace.changes]
+        embedder = embedder or StaticEmbedder()
+        self._vocabulary: dict[Level, NameVocabulary] = {
+            "entities": NameVocabulary(changes, "entity", embedder),
+            "attributes": NameVocabulary(changes, "attribute", embedder),
+        }
+
+    def suggest(self, trace: Trace, clusters: Sequence[Known], most: int) -> Suggested:  # noqa: ARG002
+        return Suggested([self._vocabulary[one.level].near(one, self._near)[:most] for one in clusters])
+
+
+PROMPTS: dict[Level, str] = {"entities": "expand-entity-1", "attributes": "expand-attribute-1"}
+SCHEMA = {
+    "type": "object",
+    "properties": {"names": {"type": "array", "items": {"type": "string"}}},
+    "required": ["names"],
+    "additionalProperties": False,
+}
+MAX_LETTERS = 80
+"""A longer name is a sentence."""
+
+
+@dataclass(frozen=True)
+class AskedNames:
+    """A language model asked about every cluster by itself."""
+
+    asker: Answerer
+    model: str
+    """Its name, for the record."""
+    workers: int = 8
+    on_answer: Callable[[int, int], None] | None = None
+    max_tokens: int | None = None
+    """Of an answer; None: enough for the names it may hold."""
+
+    @property
+    def name(self) -> str:
+        return f"prompted-1, {self.model}"
+
+    def suggest(self, trace: Trace, clusters: Sequence[Known], most: int) -> Suggested:
+        scene = whole_scene(trace.procedure)
+        questions = [
+            Question(
+                render(
+                    PROMPTS[one.level],
+                    scene=scene,
+                    entity=quoted(one.entity, MAX_NAME_BYTES),
+                    names=[quoted(name, MAX_NAME_BYTES) for name in one.names],
+                    most=most,
+                ),
+                system=system(),
+                schema=SCHEMA,
+                name=PROMPTS[one.level],
+                max_tokens=32 + 32 * most,
+            )
+            for one in clusters
+        ]
+        answers = ask_all(self.asker, questions, read, self.workers, self.on_answer, self.max_tokens)
+        rejects = [Reject(text=one.text, reason=REASON + one.reason) for one in answers if isinstance(one, Unreadable)]
+        return Suggested([[] if isinstance(one, Unreadable) else one for one in answers], tuple(rejects))
+
+
+def read(text: str) -> list[str]:
+    """The names in an answer."""
+    value = json_in(text)
+    names = value.get("names") if isinstance(value, dict) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UnreadableAnswer("there is no list of names in it")
+    return [name for name in names if name.strip() and len(name) <= MAX_LETTERS]

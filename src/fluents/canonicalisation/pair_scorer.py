@@ -1,0 +1,74 @@
+"""How likely two names mean one thing: a weighted sum of the evidence, and groups of names made from it.
+
+The weights are logistic regression's, few and readable, in parameters.json; `learn.py` makes that file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+from fluents.canonicalisation.pair_features import Matrix, PairFeatures
+
+PARAMETERS = Path(__file__).parent / "parameters.json"
+
+Level: TypeAlias = Literal["entities", "attributes"]
+
+Judged: TypeAlias = Mapping[tuple[int, int], bool]
+"""Pairs of places of which somebody said whether they mean one thing."""
+
+
+@dataclass(frozen=True)
+class PairScorer:
+    """What each kind of evidence counts, and how likely is likely enough."""
+
+    weights: Mapping[str, float]
+    bias: float
+    threshold: float
+
+    def likely(self, evidence: PairFeatures) -> Matrix:
+        """How likely every two names mean one thing."""
+        total = np.full((len(evidence.names), len(evidence.names)), self.bias, dtype=np.float32)
+        for kind, weight in self.weights.items():
+            total += np.float32(weight) * evidence.of(kind)
+        return np.asarray(1 / (1 + np.exp(-total)), dtype=np.float32)
+
+    def groups(self, likely: Matrix) -> list[list[int]]:
+        """Places of names, in groups: average linkage down to the threshold."""
+        if len(likely) < 2:
+            return [[place] for place in range(len(likely))]
+        distance = 1 - (likely + likely.T) / 2  # the two halves are equal up to rounding
+        np.fill_diagonal(distance, 0)
+        tree = linkage(squareform(distance.astype(np.float64), checks=False), method="average")
+        groups: dict[int, list[int]] = {}
+        for place, label in enumerate(fcluster(tree, 1 - self.threshold, criterion="distance")):
+            groups.setdefault(int(label), []).append(place)
+        return list(groups.values())
+
+    def doubtful(self, likely: Matrix, most: int) -> list[tuple[int, int]]:
+        """The pairs nearest to the threshold, nearest first: those a closer look pays for."""
+        rows, columns = np.triu_indices(len(likely), k=1)
+        nearest = np.argsort(np.abs(likely[rows, columns] - self.threshold), kind="stable")[:most]
+        return [(int(rows[place]), int(columns[place])) for place in nearest]
+
+
+def corrected(likely: Matrix, judged: Judged) -> Matrix:
+    """With the judgements in place of what the evidence says."""
+    result = likely.copy()
+    for (one, two), same in judged.items():
+        result[one, two] = result[two, one] = float(same)
+    return result
+
+
+@lru_cache(maxsize=2)
+def shipped(level: Level) -> PairScorer:
+    """The scorer that comes with the package."""
+    return PairScorer(**json.loads(PARAMETERS.read_text(encoding="utf-8"))[level])

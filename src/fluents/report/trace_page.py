@@ -1,0 +1,118 @@
+"""Traces as one self-contained HTML page: a pure string function.
+
+Every text in a trace is hostile. The template escapes by default and passes each text through `visible` first, so
+nothing has to be remembered where a text is used; the page's content security policy allows its own style and script
+by their hashes, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from fluents.errors import InputError
+from fluents.records import Provenance, Trace
+from fluents.report.terminal import counted
+from fluents.report.trace_layout import finite, matrix_of
+
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters, those that reorder the text around them, and what cannot be written as UTF-8."""
+
+
+def page(traces: Sequence[Trace], gold: Sequence[Trace] | None = None, title: str | None = None) -> str:
+    """The whole page. Gold is matched to the traces by procedure id and shown beside them.
+
+    An id that comes twice in gold is an InputError. Gold procedures without a prediction are named on the page.
+    """
+    expected = {trace.id: trace for trace in gold or ()}
+    _require_distinct_ids(gold or ())
+    matrices = [matrix_of(trace, expected.get(trace.id)) for trace in traces]
+    if title is None:
+        title = matrices[0].goal if len(matrices) == 1 else "What changes, step by step"
+    css, js = asset("page.css"), asset("page.js")
+    return template("page.html").render(
+        title=title,
+        matrices=matrices,
+        has_gold=gold is not None,
+        unpredicted=[trace for trace in expected.values() if trace.id not in {matrix.trace.id for matrix in matrices}],
+        css=css,
+        js=js,
+        policy=policy(css, js),
+    )
+
+
+def _require_distinct_ids(gold: Sequence[Trace]) -> None:
+    for procedure_id, count in Counter(trace.id for trace in gold).items():
+        if count > 1:
+            raise InputError(f"gold has more than one procedure with the id {procedure_id}")
+
+
+def visible(value: object) -> object:
+    """A text with every character that would act unseen replaced by one that can be seen. Markup is ours, and kept."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _UNSEEN.sub("�", value.replace("\r\n", "\n").replace("\r", "\n"))
+    return value
+
+
+def short(text: str, limit: int | None) -> str:
+    """A text cut to `limit` characters, for places where the page repeats it; the whole stands elsewhere."""
+    return text if limit is None or len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def provenance_parts(provenance: Provenance) -> list[tuple[str, str]]:
+    """(label, words) of what is known about the making of a trace."""
+    decoding = ", ".join(f"{key} {_plain(value)}" for key, value in provenance.decoding.items())
+    known: Mapping[str, object] = {
+        "data": provenance.dataset,
+        "tracker": provenance.tracker,
+        "model": provenance.model,
+        "prompt": provenance.prompt,
+        "decoding": decoding or None,
+        "seed": provenance.seed,
+        "fluents": provenance.version,
+    }
+    return [(label, str(value)) for label, value in known.items() if value is not None]
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@cache
+def template(name: str) -> Template:
+    """A template of the package, in the environment that makes every text visible and escapes it."""
+    environment = Environment(
+        loader=PackageLoader("fluents.report", "assets"),
+        autoescape=True,
+        finalize=visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"short": short, "counted": counted, "finite": finite, "provenance": provenance_parts}
+    return environment.get_template(name)
+
+
+@cache
+def asset(name: str) -> Markup:
+    """A file of the package, trusted as it stands."""
+    return Markup(resources.files("fluents.report").joinpath("assets", name).read_text(encoding="utf-8"))
+
+
+def policy(style: str, script: str | None = None) -> str:
+    """The content security policy of a page that has this style, this script if any, and nothing else."""
+    scripts = "" if script is None else f"script-src {_source(script)}; "
+    return f"default-src 'none'; style-src {_source(style)}; {scripts}base-uri 'none'; form-action 'none'"
+
+
+def _source(content: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -1,0 +1,112 @@
+"""Salience as a language model sees it: one fresh question for every entity, so that no order matters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from fluents.llm import Answerer, Question
+from fluents.llm.answers import THOUGHT_ENDS, Unreadable, UnreadableAnswer, ask_all
+from fluents.prompts.llm import MAX_NAME_BYTES, quoted, scene, system, whole_scene
+from fluents.prompts.prompt_files import render
+from fluents.records import Salience, Trace
+from fluents.salience.entities import subjects
+from fluents.salience.feature_rater import BOTH, replace_ratings
+from fluents.salience.features import Scope
+from fluents.salience.ridge import LEAST, MOST
+
+Form: TypeAlias = Literal["paper", "likert"]
+FORMS: tuple[Form, ...] = ("paper", "likert")
+"""paper: 1 to 5, in a few words, as OpenPI2.0 asked its models. likert: with the criteria its annotators followed."""
+
+MAX_TOKENS = 256
+"""Room for a number and a sentence, unless somebody says otherwise."""
+
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
+_SCALE = re.compile(r"\b[01]\b[^\d.\n]{0,40}?(?:-|–|—|\bto|\band|\bthrough)\s*5\b", re.IGNORECASE)
+"""The scale said again: "on a scale of 1-5", "from 1, hardly at all, to 5"."""
+_STEP = re.compile(r"\bsteps?\s+\d+", re.IGNORECASE)
+_MARKER = re.compile(r"^[ \t>#*_]*(\d+)[.)](?=[\s*_])", re.MULTILINE)
+"""What a line of a numbered list begins with; but "4. It is needed." is a rating and its reason."""
+_LABELLED = re.compile(r"\b(?:rating|score)\b(?:\s+(?:is|of))?[\s:=*_]*\d|\d\s*(?:/|out of)\s*5\b", re.IGNORECASE)
+
+
+class RatingAnswer(NamedTuple):
+    value: int | float
+    explanation: str
+
+
+class RatingQuestion(NamedTuple):
+    """A question, and what it is about."""
+
+    entity: str
+    step: int | None
+    question: Question
+
+
+def rate_by_asking(
+    trace: Trace,
+    asker: Answerer,
+    rater: str,
+    *,
+    scopes: tuple[Scope, ...] = BOTH,
+    form: Form = "paper",
+    workers: int = 8,
+    on_answer: Callable[[int, int], None] | None = None,
+    max_tokens: int | None = None,
+) -> Trace:
+    """The trace with the model's ratings; what others rated stays. An unreadable answer is a rating without a value."""
+    asked = list(questions(trace, scopes, form))
+    answers = ask_all(asker, [one.question for one in asked], read, workers, on_answer, max_tokens)
+    ours = [_rating(one, answer, rater) for one, answer in zip(asked, answers, strict=True)]
+    return replace_ratings(trace, ours, rater, scopes)
+
+
+def questions(trace: Trace, scopes: tuple[Scope, ...] = BOTH, form: Form = "paper") -> Iterator[RatingQuestion]:
+    """For the goal every entity, then for every step every entity."""
+    names = [subject.name for subject in subjects(trace)]
+    if "global" in scopes and names:
+        text = whole_scene(trace.procedure)
+        yield from (_asked(name, None, text, "global", form) for name in names)
+    if "local" in scopes:
+        for step in range(1, len(trace.procedure.steps) + 1):
+            text = scene(trace.procedure, step, past=False)
+            yield from (_asked(name, step, text, "local", form) for name in names)
+
+
+def _asked(entity: str, step: int | None, text: str, scope: Scope, form: Form) -> RatingQuestion:
+    name = f"salience-{scope}-1" if form == "paper" else f"salience-{scope}-{form}-1"
+    prompt = render(name, scene=text, entity=quoted(entity, MAX_NAME_BYTES))
+    return RatingQuestion(entity, step, Question(prompt, system=system(), name=name, max_tokens=MAX_TOKENS))
+
+
+def read(text: str) -> RatingAnswer:
+    """The first number of an answer that can be a rating, and all it says.
+
+    The scale said again, the number of a step and the numbers of a list are none.
+    """
+    said = text.rpartition(THOUGHT_ENDS)[2].strip()
+    number = _NUMBER.search(_without_markers(_STEP.sub("", _SCALE.sub("", said))))
+    if number is None:
+        raise UnreadableAnswer("there is no rating in it" if said else "it is empty")
+    value = float(number.group())
+    if not LEAST <= value <= MOST:
+        raise UnreadableAnswer(f"{number.group()[:20]} is not on the scale")
+    return RatingAnswer(int(value) if value.is_integer() else value, said)
+
+
+def _without_markers(said: str) -> str:
+    """The text without the numbers of a list: of lines numbered 1, 2, …, or of a line 1 where a rating is named."""
+    markers = [marker.group(1) for marker in _MARKER.finditer(said)]
+    is_list = markers[:2] == ["1", "2"] or (markers[:1] == ["1"] and _LABELLED.search(said) is not None)
+    return _MARKER.sub("", said) if is_list else said
+
+
+def _rating(asked: RatingQuestion, answer: RatingAnswer | Unreadable, rater: str) -> Salience:
+    if isinstance(answer, Unreadable):
+        told = f"unreadable ({answer.reason}): {answer.text}"
+        return Salience(entity=asked.entity, rater=rater, step=asked.step, value=None, explanation=told)
+    return Salience(
+        entity=asked.entity, rater=rater, step=asked.step, value=answer.value, explanation=answer.explanation
+    )

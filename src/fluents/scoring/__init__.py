@@ -1,0 +1,1 @@
+"""What the metrics share: alignment of gold and predictions, statistics, scores, resampling."""

@@ -1,0 +1,166 @@
+"""A score in parts: by topic, by seen and unseen topics, by position, by mention, by modality.
+
+Topic and position need no second scoring: a score remembers every step's numbers. Mention and modality part the answers
+inside a step, so each part is scored anew. Steps that have none of its answers are left out of a part (in compat, not
+out of a modality's: the released numbers keep them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, Protocol, TypeAlias, get_args
+
+from fluents.errors import InputError, UnknownNameError
+from fluents.records import Procedure, StateChange, Trace
+from fluents.scoring.score import Score
+from fluents.text.mentions import mentioned
+
+Kind: TypeAlias = Literal["topic", "seen", "position", "mentioned", "modality"]
+
+UNSEEN_TOPIC = "Health"
+"""The topic OpenPI keeps out of its training set."""
+LAST_POSITION = 6
+"""Steps from this one on are counted together."""
+NO_TOPIC = "(no topic)"
+
+Topics: TypeAlias = Mapping[str, str | None]
+"""Procedure id → topic."""
+
+
+class StepMetric(Protocol):
+    """A metric that goes step by step, such as `original`, with its options settled."""
+
+    def __call__(self, gold: Iterable[Trace], pred: Iterable[Trace]) -> Score: ...
+
+
+def by_topic(score: Score, topics: Topics) -> dict[str, Score]:
+    """A score for every topic, in the order of their names."""
+    return _parts(score, lambda procedure, _: topics.get(procedure) or NO_TOPIC)
+
+
+def by_seen(score: Score, topics: Topics) -> dict[str, Score]:
+    """Topics of the training set, and the one that is only in the test set. Procedures without a topic are left out."""
+
+    def name(procedure: str, _: int) -> str | None:
+        topic = topics.get(procedure)
+        return None if topic is None else "unseen" if topic == UNSEEN_TOPIC else "seen"
+
+    return _parts(score, name)
+
+
+def by_position(score: Score) -> dict[str, Score]:
+    """A score for the first step, the second, …, and for all from the sixth on."""
+    return _parts(score, lambda _, step: _position(step) if step > 0 else None)
+
+
+def _position(step: int) -> str:
+    return f"{step}" if step < LAST_POSITION else f"{LAST_POSITION}+"
+
+
+def _parts(score: Score, name_of: Callable[[str, int], str | None]) -> dict[str, Score]:
+    keys = zip(score.statistics.procedures, score.statistics.steps, strict=True)
+    names = sorted({name for key in keys if (name := name_of(*key)) is not None})
+
+    def part(name: str) -> Score:
+        return score.on(lambda procedure, step: name_of(procedure, step) == name)
+
+    return {name: part(name) for name in names}
+
+
+def by_mentioned(gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetric) -> dict[str, Score]:
+    """Changes of entities that the text has named so far, and of those it has not, on both sides.
+
+    The text is the gold's: files of predictions often hold none. Answers that could not be read are left out.
+    """
+    meant, said = list(gold), list(pred)
+    texts = {trace.id: trace.procedure for trace in meant}
+    found = {}
+    for name, wanted in (("mentioned", True), ("not mentioned", False)):
+        keep = _Mention(texts, wanted)
+        golds, preds = ([_only(trace, keep) for trace in side] for side in (meant, said))
+        found[name] = metric(*_on_common_steps(golds, preds, [*golds, *preds]))
+    return found
+
+
+class _Mention:
+    def __init__(self, texts: Mapping[str, Procedure], wanted: bool) -> None:
+        self._texts = texts
+        self._wanted = wanted
+
+    def __call__(self, procedure_id: str, change: StateChange) -> bool:
+        text = self._texts.get(procedure_id)
+        return text is not None and mentioned(text, change.step, change.entity) == self._wanted
+
+
+def by_modality(
+    gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetric, *, all_steps: bool = False
+) -> dict[str, Score]:
+    """All predictions, against the words of annotators who saw the step's image, and of those who did not.
+
+    Precision is lower on either part than on the whole: answers that match the other part only count as wrong.
+    `all_steps` keeps the steps that are without gold now, with recall 1 each, as the released evaluation did.
+    """
+    meant, said = list(gold), list(pred)
+    found = {}
+    for modality in ("with_image", "without_image"):
+        golds = [_only(trace, _seen_by(modality)) for trace in meant]
+        if not any(trace.changes for trace in golds):
+            raise InputError("the gold does not say who saw the image", fix="use OpenPI's dev or test set")
+        sides = (golds, said) if all_steps else _on_common_steps(golds, said, golds)
+        found[modality.replace("_", " ")] = metric(*sides)
+    return found
+
+
+def _seen_by(modality: str) -> Callable[[str, StateChange], bool]:
+    return lambda _, change: change.modality in (modality, "both")
+
+
+def _only(trace: Trace, keep: Callable[[str, StateChange], bool]) -> Trace:
+    """A trace with some of its changes."""
+    changes = tuple(change for change in trace.changes if keep(trace.id, change))
+    return trace.model_copy(update={"changes": changes, "rejects": ()})
+
+
+def _on_common_steps(
+    gold: Iterable[Trace], pred: Iterable[Trace], deciding: Iterable[Trace]
+) -> tuple[Iterator[Trace], Iterator[Trace]]:
+    """Both sides on the steps of which one of the deciding traces says something."""
+    steps: dict[str, set[int]] = {}
+    for trace in deciding:
+        steps.setdefault(trace.id, set()).update(change.step for change in trace.changes)
+
+    def limited(traces: Iterable[Trace]) -> Iterator[Trace]:
+        for trace in traces:
+            wanted = steps.get(trace.id, set())
+            yield trace.model_copy(
+                update={
+                    "covered": tuple(step for step in trace.covered_steps if step in wanted),
+                    "changes": tuple(change for change in trace.changes if change.step in wanted),
+                    "rejects": tuple(reject for reject in trace.rejects if reject.step in wanted),
+                }
+            )
+
+    return limited(gold), limited(pred)
+
+
+def breakdown(
+    kind: str,
+    score: Score,
+    gold: Callable[[], Iterable[Trace]],
+    pred: Callable[[], Iterable[Trace]],
+    metric: StepMetric,
+) -> dict[str, Score]:
+    """The parts of a score under one of the `Kind`s. Gold and predictions are read again only where it takes them."""
+    if kind not in get_args(Kind):
+        raise UnknownNameError(f"no breakdown by {kind!r}", fix=f"one of: {', '.join(get_args(Kind))}")
+    if kind == "position":
+        return by_position(score)
+    if kind == "mentioned":
+        return by_mentioned(gold(), pred(), metric)
+    if kind == "modality":
+        return by_modality(gold(), pred(), metric, all_steps=("mode", "compat") in score.signature.entries)
+    topics = {trace.id: trace.procedure.topic for trace in gold()}
+    parts = by_topic(score, topics) if kind == "topic" else by_seen(score, topics)
+    if not any(topics.values()):
+        raise InputError("the gold's procedures have no topics", fix="use OpenPI's dev or test set")
+    return parts

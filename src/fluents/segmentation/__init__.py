@@ -1,0 +1,194 @@
+"""Procedure text of any layout → Procedure.
+
+What counts as a step:
+
+- In a section with a list, its items; with both numbered and bulleted items, the numbered ones. What follows an item
+  (wrapped lines, paragraphs, sub-bullets) belongs to it; prose or bullets before the first item do not.
+- A numbered or bold heading with the prose under it; in a section that is named as steps, any heading with prose.
+- Elsewhere every sentence, or every line where the text is verse or has one step a line.
+- Nothing in sections of what is needed or remarked (`layout.SECTION_ROLES`), and no introduction.
+
+Words are never added. Where parts that had no punctuation are joined, a full stop or a semicolon parts them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from fluents.errors import InputError
+from fluents.jsonl import open_input
+from fluents.records import Procedure
+from fluents.segmentation.layout import (
+    LayoutLine,
+    is_part_title,
+    is_title,
+    read_layout,
+    section_role,
+    with_group_titles,
+)
+from fluents.segmentation.markup import plain_text, readable, without_html_blocks
+from fluents.segmentation.sections import find_steps
+
+MAX_TEXT_BYTES = 10 * 1024 * 1024
+"""No procedure comes near this; a larger file is something else."""
+
+MAX_ID_LENGTH = 60
+DEFAULT_ID = "procedure"
+
+_HOW_TO = re.compile(r"how\s+to\s+(?=\S)", re.IGNORECASE)
+_GOAL_LABEL = re.compile(r"(?:title|goal|task|recipe)\s*[:：]\s*(?=\S)", re.IGNORECASE)
+_FRONT_MATTER_KEY = re.compile(r"[A-Za-z_][\w-]*\s*:")
+
+
+def segment(text: str, *, goal: str | None = None, id: str | None = None, source: str | None = None) -> Procedure:
+    """The procedure a text describes. `goal` and `id` override what the text says; a goal is never made up."""
+    title, body = _front_matter(without_html_blocks(readable(text)))
+    found_goal, lines = _take_goal(title, read_layout(body))
+    steps = find_steps(with_group_titles(lines))
+    if not steps:
+        raise _no_steps(found_goal, lines, source)
+    goal = found_goal if goal is None else _tidy(goal)
+    id = _slug(goal) or _slug(steps[0]) or DEFAULT_ID if id is None else _tidy(id)
+    if not id:
+        raise InputError("the id given is empty", where=source, fix="leave it out to have one made from the goal")
+    return Procedure(id=id, goal=goal, steps=tuple(steps), source=None if source is None else readable(source))
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file, `-` for standard input, with `\\n` line breaks; an InputError says why there is none."""
+    name = "standard input" if str(path) == "-" else str(path)
+    stream = open_input(path)
+    try:
+        data = stream.read(MAX_TEXT_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"cannot read the file: {error.strerror}", where=name) from None
+    finally:
+        if str(path) != "-":
+            stream.close()
+    if len(data) > MAX_TEXT_BYTES:
+        raise InputError(
+            f"this is larger than {MAX_TEXT_BYTES // 2**20} MB", where=name, fix="give one procedure a file of its own"
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"invalid UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
+            where=name,
+            fix="save the file as UTF-8 plain text",
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _front_matter(text: str) -> tuple[str, str]:
+    """(title, text after it) of a text that may begin with YAML between two `---`."""
+    lines = text.lstrip().split("\n")
+    if lines[0].rstrip() != "---" or len(lines) < 3 or not _FRONT_MATTER_KEY.match(lines[1]):
+        return "", text
+    end = next((index for index, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
+    if end is None:
+        return "", text
+    for line in lines[1:end]:
+        key, _, value = line.partition(":")
+        if key.strip().lower() == "title":
+            return _goal_text(value.strip().strip("\"'")), "\n".join(lines[end + 1 :])
+    return "", "\n".join(lines[end + 1 :])
+
+
+def _take_goal(title: str, lines: list[LayoutLine]) -> tuple[str, list[LayoutLine]]:
+    """The goal, and the lines with a nameless heading in its place, so that what stood before it stays apart."""
+    index = _first_main_heading(lines) if title else _goal_line(lines)
+    if index is None:
+        return title, lines
+    return title or _goal_text(lines[index].text), [*lines[:index], LayoutLine("heading", level=1), *lines[index + 1 :]]
+
+
+def _goal_text(text: str) -> str:
+    text = _tidy(plain_text(text)).rstrip(":： ")
+    label = _GOAL_LABEL.match(text) or _HOW_TO.match(text)
+    return text[label.end() :].rstrip(".") if label else text
+
+
+def _goal_line(lines: Sequence[LayoutLine]) -> int | None:
+    first = next((index for index, line in enumerate(lines) if line.kind != "blank"), 0)
+    if not lines:
+        return None
+    line = lines[first]
+    if line.kind == "text" and _is_goal_line(lines, first):
+        return first
+    if _can_be_goal(line) and sum(other.level == line.level and _can_be_goal(other) for other in lines) == 1:
+        return first
+    return _first_main_heading(lines)
+
+
+def _first_main_heading(lines: Sequence[LayoutLine]) -> int | None:
+    return next((index for index, line in enumerate(lines) if line.level == 1 and _can_be_goal(line)), None)
+
+
+def _can_be_goal(line: LayoutLine) -> bool:
+    """Whether it is a heading that names neither a step nor a section nor a part."""
+    if line.kind != "heading" or line.number is not None:
+        return False
+    title = plain_text(line.text)
+    return (line.level == 1 or is_title(title)) and section_role(title) is None and not is_part_title(title)
+
+
+def _is_goal_line(lines: Sequence[LayoutLine], index: int) -> bool:
+    """Whether the first line, plain text, is a title rather than a step."""
+    following = lines[index + 1 :]
+    if all(line.kind == "blank" for line in following):
+        return False
+    text = plain_text(lines[index].text)
+    if _GOAL_LABEL.match(text) or _HOW_TO.match(text):
+        return is_title(text.rstrip(".:")) and ". " not in text
+    return is_title(text) and following[0].kind != "text" and not _is_double_spaced(lines)
+
+
+def _is_double_spaced(lines: Sequence[LayoutLine]) -> bool:
+    """Whether all of the text is short lines with blank lines between: then the first is a step like the others,
+    unless it alone is written like a title."""
+    written = [line for line in lines if line.kind != "blank"]
+    if len(written) < 3 or any(line.kind != "text" or not is_title(line.text) for line in written):
+        return False
+    if any(line.kind == following.kind == "text" for line, following in pairwise(lines)):
+        return False
+    return not _is_title_case(written[0].text) or _is_title_case(written[1].text)
+
+
+def _is_title_case(text: str) -> bool:
+    words = [word for word in text.split() if len(word) > 3]
+    return len(words) > 1 and all(word[0].isupper() for word in words)
+
+
+def _no_steps(goal: str, lines: Sequence[LayoutLine], source: str | None) -> InputError:
+    if any(line.kind == "heading" and section_role(plain_text(line.text)) for line in lines):
+        what = "no steps: the text is all in sections that hold none, such as ingredients or notes"
+    elif any(line.kind == "item" for line in lines):
+        what = "no steps: the list has items, but each is a step without text"
+    elif goal:
+        what = "no steps: there is a title, and nothing after it"
+    else:
+        what = "no steps: the text has no words"
+    return InputError(
+        what, where=source, fix='write one step a line, or a list under a heading "Steps"; tables are not read'
+    )
+
+
+def _tidy(text: str) -> str:
+    return " ".join(readable(text).split())
+
+
+def _slug(text: str) -> str:
+    """The first words in ASCII letters and digits, joined by hyphens; empty where there are none."""
+    folded = unicodedata.normalize("NFKD", re.sub("['’]", "", text[: 10 * MAX_ID_LENGTH]))
+    slug = ""
+    for word in re.findall("[a-z0-9]+", folded.encode("ascii", "ignore").decode().lower()):
+        longer = f"{slug}-{word}" if slug else word[:MAX_ID_LENGTH]
+        if len(longer) > MAX_ID_LENGTH:
+            break
+        slug = longer
+    return slug

@@ -1,0 +1,276 @@
+"""The lines of a procedure text and what each of them is: a heading, a list item, or plain text.
+
+Markdown is understood, and so is what people type without it: "Step 1:", "(1)", "•", "STEP ONE", a bare "Ingredients".
+That is why no Markdown parser reads the blocks; it would take half of these for something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from fluents.segmentation.labels import with_usual_labels
+from fluents.segmentation.sentences import ends_sentence
+
+Role: TypeAlias = Literal["steps", "needs", "remarks"]
+
+_ROLE_NAMES: dict[Role, str] = {
+    "steps": "steps, step by step, method, directions, instructions, procedure, preparation, protocol",
+    "needs": "ingredients, ingredient list, materials, equipment, tools, supplies, reagents, requirements, "
+    "you need, you will need, you'll need, what you need, what you will need, what you'll need, "
+    "things you need, things you will need, things you'll need",
+    "remarks": "note, notes, tip, tips, warning, warnings, caution, cautions, introduction, overview, about, "
+    "background, nutrition, references, sources, related articles",
+}
+SECTION_ROLES: dict[str, Role] = {name: role for role, names in _ROLE_NAMES.items() for name in names.split(", ")}
+"""What a section of this name holds. Only "steps" are steps; what is needed and what is remarked are not."""
+
+LABEL_LEVEL = 7
+"""The level of headings without "#": bold lines, and plain lines that name what follows. Below all of Markdown's."""
+
+MAX_TITLE_LENGTH = 80
+"""A longer line is a sentence, whatever it ends in."""
+
+MAX_NUMBER_GAP = 5
+"""Numbers skipped in a list by mistake. A larger jump is a sentence that was wrapped before its last number."""
+
+_NUMBER_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_STEP_LABEL = re.compile(
+    rf"(?i:step)\s{{1,3}}#?(?:(\d{{1,3}})|(?i:({'|'.join(_NUMBER_WORDS)}))\b)"
+    r"(?:\s?[:.)\-–—]{1,3}(?!\d)|(?=[*_]{1,3}(?:[\s:.]|$))|$|(?=\s[^\W\d_a-z]))"
+)
+_NUMBER = re.compile(r"(?:(\d{1,3})(?:\.\d{1,3}){0,4}(?:\.\)|[.)、．])(?!\d)|\((\d{1,3})\)|(\d{1,2})$)")
+_BULLET = re.compile(r"[-*+–—·](?=\s)|-(?=[^\W\d_])|[•‣◦▪▫●○■□∙⁃✓✔☐☑]|\(?(?:[a-z]|[ivx]{2,4})\)(?=\s)", re.IGNORECASE)
+_CHECKBOX = re.compile(r"\[[ xX]\]\s")
+_EMPHASIS = re.compile(r"\*{1,3}|_{1,3}")
+_ATX_HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
+_QUOTE_MARK = re.compile(r">\s+|>$")
+_REFERENCE = re.compile(r"\[[^\[\]]{1,200}\]:\s")
+_PART = re.compile(
+    rf"(?:part|method|section|phase|stage)\s(?:\d{{1,3}}|{'|'.join(_NUMBER_WORDS)})\b(?:\sof\s\d{{1,3}}\b)?(?P<rest>.*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class LayoutLine:
+    kind: Literal["blank", "text", "item", "heading"]
+    text: str = ""
+    """Without the marks that make it a heading or an item; inline markup is still there."""
+    indent: int = 0
+    number: int | None = None
+    """Of a numbered item or heading."""
+    marker: str = ""
+    """Of an item: what stood before its text."""
+    level: int = 0
+    """Of a heading."""
+
+
+def read_layout(text: str) -> list[LayoutLine]:
+    """Every line of a readable text with what it is, in order. Rules, tables and fences' marks are left out."""
+    raw = [line.expandtabs(4).rstrip() for line in text.split("\n")]
+    fences, literal = _fences(raw)
+    raw = with_usual_labels(raw, literal)
+    tables = _table_rows(raw)
+    lines: list[LayoutLine] = []
+    last_number: int | None = None  # of the list we are in; None outside lists
+    for index, source in enumerate(raw):
+        if index in fences or index in tables or _REFERENCE.match(source):
+            continue
+        if index in literal:
+            lines.append(_text_line(source))
+            continue
+        if _is_rule(source):
+            _underline_heading(lines, source)
+            continue
+        line = _classify(source, lines[-1] if lines else LayoutLine("blank"), last_number)
+        if line.kind == "heading":
+            last_number = None
+        elif line.kind == "item":
+            last_number = (last_number or 0) if line.number is None else line.number
+        lines.append(line)
+    return lines
+
+
+def section_role(title: str) -> Role | None:
+    """What a section of this title holds, if it is one of the names known."""
+    name = title.lower().replace("’", "'").partition("(")[0].partition(" for ")[0].strip(" :*_#-")
+    name = name.removesuffix(" needed").removesuffix(" required")
+    if name in SECTION_ROLES:
+        return SECTION_ROLES[name]
+    roles = {SECTION_ROLES.get(part.strip()) for part in re.split(r" and |&|/|,", name)}
+    return roles.pop() if len(roles) == 1 else None
+
+
+def is_part_title(title: str) -> bool:
+    """Whether it is "Part 1", "Method 2 of 3: …" or the like: the name of a group of steps."""
+    match = _PART.fullmatch(title)
+    return match is not None and not ends_sentence(title) and not match["rest"].strip()[:1].islower()
+
+
+def _classify(source: str, previous: LayoutLine, last_number: int | None) -> LayoutLine:
+    indent = len(source) - len(source.lstrip())
+    content = _without_quote_marks(source.strip())
+    if not content:
+        return LayoutLine("blank")
+    if indent < 4 and (heading := _heading(content, indent, previous, last_number)):
+        return heading
+    return _item(content, indent, previous, last_number) or LayoutLine("text", content, indent)
+
+
+def _text_line(source: str) -> LayoutLine:
+    content = source.strip()
+    return LayoutLine("text", content, len(source) - len(source.lstrip())) if content else LayoutLine("blank")
+
+
+def _without_quote_marks(content: str) -> str:
+    position = 0
+    while mark := _QUOTE_MARK.match(content, position):
+        position = mark.end()
+    return content[position:]
+
+
+def _heading(content: str, indent: int, previous: LayoutLine, last_number: int | None) -> LayoutLine | None:
+    if atx := _ATX_HEADING.fullmatch(content):
+        return _numbered_heading(atx[2].rstrip("#").rstrip() or atx[2], len(atx[1]))
+    if len(content) > 2 * MAX_TITLE_LENGTH:
+        return None
+    bold = _bold_line(content)
+    title = bold or content
+    in_list = last_number is not None
+    if (section_role(title) or is_part_title(title)) and not (in_list and indent):
+        return LayoutLine("heading", title, level=LABEL_LEVEL)
+    continues_item = in_list and (previous.kind != "blank" or indent > 0)
+    if bold is not None and not continues_item:
+        return _numbered_heading(bold, LABEL_LEVEL)
+    return None
+
+
+def _numbered_heading(text: str, level: int) -> LayoutLine:
+    """With its number apart if it has one ("1. Boil the water", "Step 1: …")."""
+    marked = _numbered(text)
+    if marked is None:
+        return LayoutLine("heading", text, level=level)
+    number, marker, rest = marked
+    return LayoutLine("heading", rest, level=level, number=number, marker=marker)
+
+
+def _bold_line(content: str) -> str | None:
+    content = content.removesuffix(":")
+    for mark in ("**", "__"):
+        inner = content[2:-2]
+        if content.startswith(mark) and content.endswith(mark) and inner.strip(" *_") and mark not in inner:
+            return inner.strip()
+    return None
+
+
+def _item(content: str, indent: int, previous: LayoutLine, last_number: int | None) -> LayoutLine | None:
+    marked = _numbered(content)
+    if marked is not None:
+        number, marker, rest = marked
+        if "step" in marker.lower() or _starts_item(number, previous, last_number):
+            return LayoutLine("item", _unchecked(rest), indent, number, marker)
+        return None
+    bullet = _BULLET.match(content)
+    if bullet is None:
+        return None
+    rest = _unchecked(content[bullet.end() :].strip())
+    if inner := _numbered(rest):  # "- 1. Boil the water"
+        return LayoutLine("item", inner[2], indent, inner[0], inner[1])
+    return LayoutLine("item", rest, indent, marker=bullet[0])
+
+
+def _unchecked(text: str) -> str:
+    return text[4:].lstrip() if _CHECKBOX.match(text) else text
+
+
+def _numbered(content: str) -> tuple[int, str, str] | None:
+    """(number, marker, text) of a numbered line; the marker may be in bold, alone or with the text."""
+    emphasis = mark[0] if (mark := _EMPHASIS.match(content)) else ""
+    start = len(emphasis)
+    if label := _STEP_LABEL.match(content, start):
+        number = int(label[1]) if label[1] else _NUMBER_WORDS.index(label[2].lower()) + 1
+    elif label := _NUMBER.match(content, start):
+        number = int(label[1] or label[2] or label[3])
+    else:
+        return None
+    rest = content[label.end() :]
+    if emphasis:
+        rest = rest[len(emphasis) :].lstrip(" :.–—-") if rest.startswith(emphasis) else emphasis + rest.lstrip()
+    return number, label[0], rest.strip()
+
+
+def _starts_item(number: int, previous: LayoutLine, last_number: int | None) -> bool:
+    """Whether a number at the start of a line counts an item, or ends the sentence of the line before."""
+    if previous.kind in ("blank", "heading"):
+        return True
+    if last_number is None:
+        return number <= 1 or previous.text.endswith((":", "："))
+    return number <= last_number + MAX_NUMBER_GAP
+
+
+def _is_rule(source: str) -> bool:
+    marks = source.replace(" ", "")
+    return len(marks) >= 3 and marks[0] in "-*_=~—–" and marks.count(marks[0]) == len(marks)
+
+
+def _underline_heading(lines: list[LayoutLine], rule: str) -> None:
+    """A rule right under a line that stands alone makes it a heading."""
+    mark = rule.strip()[0]
+    if mark not in "=-" or not lines or lines[-1].kind != "text":
+        return
+    if mark == "-" and ends_sentence(lines[-1].text):  # then the rule parts two texts
+        return
+    if len(lines) == 1 or lines[-2].kind in ("blank", "heading"):
+        lines[-1] = _numbered_heading(lines[-1].text, 1 if mark == "=" else 2)
+
+
+def _fences(raw: Sequence[str]) -> tuple[set[int], set[int]]:
+    """(lines that are fences' marks, lines inside fences). A text that begins with a fence is all inside: read on."""
+    marks = [index for index, line in enumerate(raw) if line.lstrip().startswith(("```", "~~~"))]
+    first = next((index for index, line in enumerate(raw) if line), 0)
+    literal: set[int] = set()
+    for start, end in zip(marks[::2], marks[1::2], strict=False):
+        if start != first:
+            literal.update(range(start + 1, end))
+    return set(marks), literal
+
+
+def _table_rows(raw: Sequence[str]) -> set[int]:
+    rows = {index for index, line in enumerate(raw) if line.lstrip().startswith("|")}
+    for index, line in enumerate(raw):
+        if "|" in line and "-" in line and not line.strip("|-: "):
+            rows.update((index - 1, index))
+            following = index + 1
+            while following < len(raw) and "|" in raw[following] and following not in rows:
+                rows.add(following)
+                following += 1
+    return rows
+
+
+def with_group_titles(lines: Sequence[LayoutLine]) -> list[LayoutLine]:
+    """The lines, with a short line right above a list ("For the sauce:") turned into a heading."""
+    marked = list(lines)
+    for index, line in enumerate(lines):
+        if line.kind != "text" or line.indent or not is_title(line.text.removesuffix(":")):
+            continue
+        stands_alone = index == 0 or lines[index - 1].kind in ("blank", "heading")
+        if stands_alone and _starts_list(lines, index + 1):
+            marked[index] = replace(line, kind="heading", text=line.text.removesuffix(":"), level=LABEL_LEVEL)
+    return marked
+
+
+def _starts_list(lines: Sequence[LayoutLine], index: int) -> bool:
+    """Whether a new list starts here; after a blank line only a "1." is sure to be new."""
+    following = lines[index] if index < len(lines) else LayoutLine("blank")
+    if following.kind == "blank":
+        following = lines[index + 1] if index + 1 < len(lines) else following
+        return following.kind == "item" and following.number == 1
+    return following.kind == "item" and following.number in (None, 1)
+
+
+def is_title(text: str) -> bool:
+    """Whether a line can be a title: short, and without punctuation at its end."""
+    return 0 < len(text) <= MAX_TITLE_LENGTH and not ends_sentence(text) and text[-1] not in ",;:、，；："

@@ -1,0 +1,1 @@
+"""How words are compared: the change template, names, stems, similarity, sentence vectors."""

@@ -1,0 +1,138 @@
+"""Sample the embedded model's answers to many prompts at once with transformers: on a GPU, for whole datasets.
+
+The samples are written to a file that the tracker can replay, so that everything after sampling is the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fluents.decoding.sampling import Sampling
+from fluents.errors import MissingExtraError
+from fluents.neural.network import best_device
+from fluents.training.adapter_file import merge_adapter
+from fluents.training.base_model import END, encode, load_model, load_tokenizer
+
+try:
+    import torch
+    from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    from transformers.masking_utils import sdpa_mask
+except ImportError as error:
+    raise MissingExtraError(error.name or "torch", "train") from None
+
+ROWS = 2048
+"""Sequences that run together; fewer need less memory."""
+
+GROUPED = "fluents-grouped"
+
+
+def sample(
+    base: Path,
+    adapter: Path | None,
+    prompts: Sequence[str],
+    sampling: Sampling,
+    seed: int,
+    report: Callable[[int, int], None] = lambda _done, _all: None,
+) -> list[list[str]]:
+    """So many generations for every prompt as `sampling` asks for."""
+    device = best_device()
+    model = load_model(base, device)
+    if adapter is not None:
+        merge_adapter(model, adapter)
+    model = model.to(torch.bfloat16 if device == "cuda" else torch.float32).eval()
+    model.set_attn_implementation(GROUPED)
+    tokenizer = load_tokenizer(base)
+    torch.manual_seed(seed)
+    encoded = [encode(tokenizer, prompt) for prompt in prompts]
+    wanted = [index for index in range(len(prompts)) for _ in range(sampling.samples)]
+    wanted.sort(key=lambda index: len(encoded[index]))  # like lengths together: little padding
+    found: list[list[str]] = [[] for _ in prompts]
+    for start in range(0, len(wanted), ROWS):
+        part = wanted[start : start + ROWS]
+        for index, tokens in zip(part, _generate(model, [encoded[i] for i in part], sampling, device), strict=True):
+            found[index].append(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        report(start + len(part), len(wanted))
+    return found
+
+
+def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, device: str) -> list[list[int]]:
+    """The tokens that follow each prompt. Sequences that have ended are dropped from the batch as it goes."""
+    with torch.inference_mode():
+        current, mask = _left_padded(prompts, device)
+        position = (mask.cumsum(-1) - 1).clamp(min=0)
+        cache = DynamicCache(config=model.config)
+        written = torch.full((len(prompts), sampling.max_tokens), END, device=device)
+        rows = torch.arange(len(prompts), device=device)  # which prompts the rows of the batch belong to
+        ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
+        for step in range(sampling.max_tokens):
+            logits = model(
+                input_ids=current,
+                attention_mask=mask,
+                position_ids=position,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            ).logits[:, -1]
+            token = _pick(logits.float(), sampling)
+            token[ended] = END
+            written[rows, step] = token
+            ended |= token == END
+            position = position[:, -1:] + 1
+            if step % 8 == 7:  # not every time: dropping copies the cache
+                keep = (~ended).nonzero().squeeze(-1)
+                if not len(keep):
+                    break
+                cache.batch_select_indices(keep)
+                rows, mask, token = rows[keep], mask[keep], token[keep]
+                position, ended = position[keep], ended[keep]
+            mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=-1)
+            current = token[:, None]
+    return [tokens[: tokens.index(END)] if END in tokens else tokens for tokens in written.tolist()]
+
+
+def _left_padded(prompts: Sequence[Sequence[int]], device: str) -> tuple[Any, Any]:
+    """(ids, mask), padded on the left, so that every sequence goes on at its end."""
+    width = max(map(len, prompts))
+    ids = torch.full((len(prompts), width), END)
+    mask = torch.zeros((len(prompts), width), dtype=torch.long)
+    for row, tokens in enumerate(prompts):
+        ids[row, width - len(tokens) :] = torch.tensor(tokens)
+        mask[row, width - len(tokens) :] = 1
+    return ids.to(device), mask.to(device)
+
+
+def _pick(logits: Any, sampling: Sampling) -> Any:
+    """The next token: the likeliest at temperature 0, else temperature, then top-k, then top-p, as llama.cpp does."""
+    if sampling.temperature == 0:
+        return logits.argmax(-1)
+    values, tokens = (logits / sampling.temperature).topk(sampling.top_k, dim=-1)
+    probabilities = values.softmax(-1)
+    before = probabilities.cumsum(-1) - probabilities
+    probabilities[before >= sampling.top_p] = 0
+    return tokens.gather(-1, torch.multinomial(probabilities, 1)).squeeze(-1)
+
+
+def _grouped_attention(
+    module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **options: Any
+) -> tuple[Any, None]:
+    """Attention for one new token, whose query heads share keys: those of a group go as positions of one head.
+
+    Else the library repeats keys and values for every query head, and at some thousand sequences that copying is what
+    takes the time.
+    """
+    rows, heads, length, size = query.shape
+    if length != 1 or attention_mask is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)  # type: ignore[no-any-return]
+    groups = query.view(rows, key.shape[1], heads // key.shape[1], size)
+    mask = attention_mask.expand(rows, 1, groups.shape[2], -1)
+    found = torch.nn.functional.scaled_dot_product_attention(
+        groups, key, value, attn_mask=mask, scale=options.get("scaling")
+    )
+    return found.reshape(rows, 1, heads, size), None
+
+
+AttentionInterface.register(GROUPED, _grouped_attention)
+AttentionMaskInterface.register(GROUPED, sdpa_mask)

@@ -1,0 +1,141 @@
+"""Filters: who stays, who decides, and that nothing but the ratings does."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fluents.errors import InputError
+from fluents.records import EntityCluster, Procedure, Salience, StateChange, Trace, TrackedEntity
+from fluents.salience.features import Scope
+from fluents.salience.filter import Keep, keep, keep_salient
+from strategies import traces
+
+
+def change(step: int, entity: str, attribute: str = "place") -> StateChange:
+    return StateChange(step=step, entity=entity, attribute=attribute, before="here", after="there")
+
+
+def rating(entity: str, value: float | None, rater: str = "me", step: int | None = None) -> Salience:
+    return Salience(entity=entity, rater=rater, value=value, step=step)
+
+
+SOUP = Trace(
+    procedure=Procedure(id="soup", goal="Make soup", steps=("Cut the leek.", "Boil it in the pot.")),
+    changes=(change(1, "leek"), change(1, "knife"), change(2, "leek"), change(2, "pot"), change(2, "smell")),
+    clusters=(EntityCluster(name="leek", mentions=("leek",)), EntityCluster(name="knife", mentions=("knife",))),
+    entities=(TrackedEntity(name="leek"), TrackedEntity(name="smell")),
+    salience=(rating("leek", 5), rating("pot", 4), rating("knife", 3), rating("smell", None)),
+)
+
+
+def left(trace: Trace) -> list[tuple[int, str]]:
+    return [(one.step, one.entity) for one in trace.changes]
+
+
+def test_entities_below_the_least_go_with_their_names_and_ratings() -> None:
+    kept = keep(SOUP, Keep(least=4))
+    assert left(kept) == [(1, "leek"), (2, "leek"), (2, "pot")]
+    assert [one.name for one in kept.clusters] == ["leek"]
+    assert [one.name for one in kept.entities] == ["leek"]
+    assert [one.entity for one in kept.salience] == ["leek", "pot"]
+
+
+def test_the_top_ones_are_the_highest_rated() -> None:
+    assert left(keep(SOUP, Keep(top=1))) == [(1, "leek"), (2, "leek")]
+    assert set(left(keep(SOUP, Keep(least=4, top=5)))) == {(1, "leek"), (2, "leek"), (2, "pot")}
+
+
+def test_an_entity_nobody_could_rate_is_not_known_to_matter() -> None:
+    assert (2, "smell") not in left(keep(SOUP, Keep(least=0)))
+
+
+def test_of_equals_the_one_that_changes_more_stays_then_the_first_by_name() -> None:
+    equal = SOUP.replace(salience=tuple(rating(name, 4) for name in ("knife", "leek", "pot")))
+    assert left(keep(equal, Keep(top=1))) == [(1, "leek"), (2, "leek")]
+    assert {name for _, name in left(keep(equal, Keep(top=2)))} == {"leek", "knife"}
+
+
+def test_a_step_can_decide_for_itself() -> None:
+    local = (rating("leek", 5, step=1), rating("leek", 1, step=2), rating("knife", 2, step=1), rating("pot", 4, step=2))
+    trace = SOUP.replace(salience=(*SOUP.salience, *local))
+    assert left(keep(trace, Keep(least=4, scope="local"))) == [(1, "leek"), (2, "pot")]
+    assert left(keep(trace, Keep(top=1, scope="local"))) == [(1, "leek"), (2, "pot")]
+
+
+def test_names_of_a_cluster_share_its_rating() -> None:
+    trace = SOUP.replace(
+        clusters=(EntityCluster(name="vegetable", mentions=("leek", "smell")),),
+        entities=(),
+        salience=(rating("vegetable", 5), rating("pot", 1)),
+    )
+    assert left(keep(trace, Keep(least=4))) == [(1, "leek"), (2, "leek"), (2, "smell")]
+
+
+def test_ratings_made_before_the_names_were_joined_still_count() -> None:
+    trace = SOUP.replace(clusters=(EntityCluster(name="vegetable", mentions=("leek", "smell")),), entities=())
+    assert left(keep(trace, Keep(least=5))) == [(1, "leek"), (2, "leek"), (2, "smell")]
+
+
+def test_of_several_raters_one_must_be_named() -> None:
+    trace = SOUP.replace(salience=(rating("leek", 1), rating("leek", 5, rater="A1")))
+    with pytest.raises(InputError, match="name one of: A1, me"):
+        keep(trace, Keep(least=4))
+    assert left(keep(trace, Keep(least=4, rater="A1"))) == [(1, "leek"), (2, "leek")]
+
+
+def test_what_nobody_rated_is_rated_offline_first() -> None:
+    kept = keep_salient(SOUP.replace(salience=()), Keep(top=1))
+    assert left(kept) == [(1, "leek"), (2, "leek")]
+    assert {one.rater for one in kept.salience} == {"offline-1"}
+    assert left(keep_salient(SOUP, Keep(top=1))) == [(1, "leek"), (2, "leek")]
+
+
+def test_it_says_what_it_does_in_a_few_words() -> None:
+    assert str(Keep(least=4, top=5)) == ">=4 top5"
+    assert str(Keep(least=3.5, rater="A1", scope="local")) == ">=3.5 by A1 local"
+
+
+@given(
+    traces(),
+    st.randoms(),
+    st.none() | st.integers(0, 5),
+    st.none() | st.integers(1, 3),
+    st.sampled_from(["global", "local"]),
+)
+def test_keeping_twice_keeps_no_less_and_no_order_decides(
+    trace: Trace, random: Random, least: int | None, top: int | None, scope: Scope
+) -> None:
+    values = [
+        rating(one.entity, random.choice([None, 1, 4, 5]), step=step)
+        for one in trace.changes
+        for step in (None, one.step)
+    ]
+    trace = trace.replace(salience=tuple({(one.entity, one.step): one for one in values}.values()))
+    wanted = Keep(least, top, scope=scope)
+    kept = keep(trace, wanted)
+    assert keep(kept, wanted) == kept
+    assert set(kept.changes) <= set(trace.changes)
+    shuffled = trace.replace(
+        changes=tuple(random.sample(trace.changes, len(trace.changes))),
+        salience=tuple(random.sample(trace.salience, len(trace.salience))),
+    )
+    assert set(keep(shuffled, wanted).changes) == set(kept.changes)
+
+
+def test_the_provenance_says_what_was_kept_and_by_whom() -> None:
+    once = keep(SOUP, Keep(least=4))
+    assert once.provenance.decoding["salience"] == ">=4 by me"
+    assert keep(once, Keep(least=4)) == once
+    assert keep(once, Keep(top=1)).provenance.decoding["salience"] == ">=4 by me; top1 by me"
+    assert keep_salient(SOUP.replace(salience=()), Keep(top=2)).provenance.decoding["salience"] == "top2 by offline-1"
+
+
+def test_where_nothing_is_left_it_still_says_why() -> None:
+    nothing = keep(SOUP.replace(salience=(rating("leek", 1),)), Keep(least=5))
+    assert nothing.changes == ()
+    assert nothing.provenance.decoding["salience"] == ">=5 by me"
+    assert keep(nothing, Keep(least=5)) == nothing

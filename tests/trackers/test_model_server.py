@@ -1,0 +1,146 @@
+"""The embedded model behind an address: chat, JSON by schema, the tracker's own prompt, and nobody else let in."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from fluents.errors import InputError, UnknownNameError
+from fluents.llm import NoAnswerError, Question
+from fluents.llm.answers import answered, json_in
+from fluents.llm.endpoint import Endpoint
+from fluents.llm.wire_format import EndpointOptions
+from fluents.prompts.local import CLEAN, prompt, read
+from fluents.records import Procedure
+from fluents.trackers.model_server import Server, serve
+
+TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the tea leaves."))
+SCHEMA = {
+    "type": "object",
+    "properties": {"entity": {"type": "string", "maxLength": 20}, "changes": {"type": "boolean"}},
+    "required": ["entity", "changes"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def server(real_weights: Path) -> Iterator[Server]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLUENTS_CACHE", str(real_weights.parents[1]))
+        with serve() as running:
+            yield running
+
+
+@pytest.mark.slow
+def test_it_chats_and_the_same_question_gets_the_same_answer(server: Server) -> None:
+    question = Question("Name three colours.", system="Be brief.", max_tokens=12, temperature=0.8)
+    with Endpoint(server.base_url, server.model) as endpoint:
+        first = endpoint.ask(question, samples=2)
+        assert all(first)
+        assert first[0] != first[1], "samples differ"
+        endpoint.ask(Question("Something else.", max_tokens=3))
+        assert endpoint.ask(question, samples=2) == first
+        assert endpoint.usage.tokens_in > 0
+
+
+@pytest.mark.slow
+def test_a_schema_holds_the_model_to_it(server: Server) -> None:
+    question = Question("Does water change when it boils?", schema=SCHEMA, name="boil-1", max_tokens=80)
+    with Endpoint(server.base_url, server.model) as endpoint:
+        [found] = answered(endpoint, question, json_in)
+        assert isinstance(found, dict)
+        assert found.keys() == {"entity", "changes"}
+        assert endpoint.left_out == ()
+
+
+@pytest.mark.slow
+def test_a_schema_llama_cpp_does_not_know_is_gone_without(server: Server) -> None:
+    question = Question("Does water change?", schema={"type": "nonsense"}, name="bad-1", max_tokens=5)
+    with Endpoint(server.base_url, server.model) as endpoint:
+        assert endpoint.ask(question)
+        assert endpoint.left_out == ("json_schema",)
+
+
+@pytest.mark.slow
+def test_a_prompt_that_is_too_long_is_that_questions_trouble(server: Server) -> None:
+    with Endpoint(server.base_url, server.model) as endpoint:
+        with pytest.raises(NoAnswerError, match="context"):
+            endpoint.ask(Question("water " * 9000))
+        assert endpoint.ask(Question("Hello", max_tokens=2))
+
+
+@pytest.mark.slow
+def test_no_page_of_another_site_may_read_its_answers(server: Server) -> None:
+    request = Request(f"{server.base_url}/models", headers={"Origin": "https://evil.example"})
+    with urlopen(request, timeout=10) as response:
+        assert response.headers["access-control-allow-origin"] != "https://evil.example"
+        assert response.headers["access-control-allow-origin"] != "*"
+        assert json.load(response)["data"][0]["id"] == server.model
+    assert server.base_url.startswith("http://127.0.0.1:")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+def test_a_port_in_use_is_told(server: Server) -> None:
+    port = int(server.base_url.rpartition(":")[2].partition("/")[0])
+    with pytest.raises(InputError, match=f"cannot listen on port {port}"), serve(port):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+def test_with_an_adapter_it_completes_the_trackers_own_prompt() -> None:
+    with (
+        serve(adapter="both") as server,
+        Endpoint(server.base_url, server.model, manner=EndpointOptions("completion")) as endpoint,
+    ):
+        [answer] = endpoint.ask(Question(prompt(TEA, 2, style=CLEAN), max_tokens=60))
+        changes, _ = read(answer + "\n", 2)
+        assert any("water" in change.entity or "tea" in change.entity for change in changes)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+def test_an_unknown_adapter_is_told() -> None:
+    with pytest.raises(UnknownNameError, match="unknown adapter"), serve(adapter="none such"):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_the_command_says_how_to_use_it_and_ctrl_c_ends_it_cleanly(model_cache: Path) -> None:
+    command = [sys.executable, "-m", "fluents", "serve-model", "--port", "0"]
+    environment = {**os.environ, "FLUENTS_CACHE": str(model_cache)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as running:  # type: ignore[call-overload]
+        lines = [running.stdout.readline() for _ in range(3)]
+        address = lines[0].split()[-1]
+        with urlopen(f"{address}/models", timeout=10) as response:
+            assert response.status == 200
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=20)
+    assert f"--tracker llm --base-url {address} --model smollm2-135m-instruct" in lines[1]
+    assert running.returncode == 0
+    assert err == "stopped\n"
+
+
+def test_the_command_tells_a_port_in_use_without_a_traceback(tmp_path: Path) -> None:
+    """With weights that are not there it would have to fetch them first: so the port is asked about before."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        command = [sys.executable, "-m", "fluents", "serve-model", "--port", str(taken.getsockname()[1])]
+        environment = {**os.environ, "FLUENTS_CACHE": str(tmp_path)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "cannot listen" in done.stderr
+    assert "Traceback" not in done.stderr

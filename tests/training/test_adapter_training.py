@@ -1,0 +1,86 @@
+"""Training an adapter for real, on a few examples: the loss is finite and falls, a run resumes, the adapter loads."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fluents.errors import InputError
+from fluents.prompts.local import prompt
+from fluents.records import Procedure, StateChange, Trace
+from fluents.training.examples import TrainingExample, examples
+
+if os.environ.get("CI") != "true":
+    pytest.importorskip("torch", reason="training: pip install 'fluents[train]'")
+
+pytestmark = [
+    pytest.mark.slow,
+    # Deprecations inside torch and transformers are theirs to mend.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+def _examples() -> list[TrainingExample]:
+    toast = Procedure(id="toast", goal="Make toast", steps=("Put bread in the toaster.", "Take it out."))
+    changes = (
+        StateChange(step=1, entity="bread", attribute="location", before="in bag", after="in toaster"),
+        StateChange(step=2, entity="bread", attribute="colour", before="white", after="brown"),
+    )
+    return examples([Trace(procedure=toast, changes=changes)])
+
+
+def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
+    real_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fluents.decoding.sampling import Sampling
+    from fluents.trackers.llama_engine import Engine
+    from fluents.training.adapter import AdapterSettings, train
+    from fluents.training.batch_sampling import sample
+    from fluents.weights.merge import merged
+
+    once = AdapterSettings(epochs=2, batch=2, learning_rate=5e-3, warmup=0.0, unknown_count=0.0, one_pass=0.0, rank=4)
+    events: list[dict[str, object]] = []
+    adapter = train(real_weights, _examples(), _examples(), tmp_path / "whole", once, events.append)
+    log = json.loads((tmp_path / "whole" / "train.json").read_text())["log"]
+    assert log[-1]["dev_loss"] < log[0]["train_loss"], "it learns the two examples"
+
+    # Broken off after the first epoch, then started again: the same curve, to the last digit written.
+    (tmp_path / "broken").mkdir()
+
+    class Stop(Exception):
+        pass
+
+    def stop_in_the_second_epoch(event: dict[str, object]) -> None:
+        if event["epoch"] == 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(real_weights, _examples(), _examples(), tmp_path / "broken", once, stop_in_the_second_epoch)
+    train(real_weights, _examples(), _examples(), tmp_path / "broken", once)
+    again = json.loads((tmp_path / "broken" / "train.json").read_text())["log"]
+    assert [epoch["dev_loss"] for epoch in again] == [epoch["dev_loss"] for epoch in log]
+
+    # The adapter of another run must not be taken for this one's.
+    for taught, measured, settings, what in (
+        (_examples(), _examples(), AdapterSettings(epochs=1), "settings"),
+        (_examples()[:1], _examples(), once, "data"),
+        (_examples(), [], once, "dev"),
+    ):
+        with pytest.raises(InputError, match=f"differ in {what}\n"):
+            train(real_weights, taught, measured, tmp_path / "broken", settings)
+    with pytest.raises(InputError, match="nothing to learn"):
+        train(real_weights, _examples(), [], tmp_path / "no room", AdapterSettings(epochs=1, rank=4, max_tokens=8))
+    with pytest.raises(InputError, match="differ in base"):
+        train(adapter, _examples(), _examples(), tmp_path / "broken", once)
+
+    # llama.cpp with the merged adapter says what transformers says.
+    text = prompt(_examples()[0].procedure, 1, count=1)
+    greedy = Sampling(samples=1, temperature=0, max_tokens=16)
+    ((by_transformers,),) = sample(real_weights, adapter, [text], greedy, seed=1)
+    monkeypatch.setenv("FLUENTS_CACHE", str(tmp_path / "cache"))
+    with Engine(merged(real_weights, adapter), slots=1, context=512) as engine:
+        (by_llama,) = engine.sample(text, greedy, seed=1)
+    assert by_llama.split()[:4] == by_transformers.split()[:4]
