@@ -28,7 +28,7 @@ docs: setup
 	$(BIN)/python docs/generate.py
 
 $(STAMP): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "fluents needs Python 3.10 or newer: make PYTHON=python3.12 …")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fluents needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[data]' --group dev

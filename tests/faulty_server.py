@@ -16,9 +16,7 @@ from contextlib import suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
-
-from typing_extensions import Self
+from typing import Any, Self
 
 Body = dict[str, Any]
 

@@ -140,3 +140,30 @@ def test_importing_fluents_stays_light() -> None:
     code = "import sys, fluents; print(sorted({'torch', 'transformers', 'scipy', 'numpy', 'typer'} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_procedure_is_made_from_a_plain_list_of_steps_and_gets_an_id() -> None:
+    assert Procedure(goal="Fry eggs", steps=["Heat oil.", "Add eggs."]).id == "fry-eggs"
+    assert Procedure(steps=["Heat oil."]).id == "heat-oil"
+    assert Procedure(steps=["加热。"]).id == "procedure"
+    given = Procedure(id="p1", goal="Fry eggs", steps=["Heat oil."])
+    assert given.replace(goal="Boil eggs").id == "p1"
+
+
+def test_rows_are_plain_dicts_one_a_change() -> None:
+    trace = Trace(
+        procedure=Procedure(steps=["Heat oil.", "Add eggs."]),
+        changes=(StateChange(step=2, entity="eggs", attribute="location", before="in shell", after="in pan"),),
+    )
+    [row] = trace.rows()
+    assert row["step"] == 2
+    assert row["text"] == "Add eggs."
+    assert (row["entity"], row["attribute"], row["before"], row["after"]) == ("eggs", "location", "in shell", "in pan")
+
+
+def test_a_notebook_shows_a_trace_as_a_table_and_markup_in_it_as_text() -> None:
+    change = StateChange(step=1, entity="<script>x</script>", attribute="a&b", before="<b>", after="hot")
+    shown = Trace(procedure=Procedure(goal="<i>", steps=["<img src=x>"]), changes=(change,))._repr_html_()
+    assert "&lt;script&gt;" in shown
+    assert "<script" not in shown
+    assert "<img" not in shown

@@ -7,11 +7,13 @@ All are frozen and validated. Words are kept as their source wrote them; what fl
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+from html import escape
+from typing import Annotated, Any, Literal, NoReturn, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
-from typing_extensions import Self
 
 FORMAT_VERSION = 1
 """Version of the JSONL format. Raised only when an older reader would misread a newer file."""
@@ -80,10 +82,30 @@ class Record(BaseModel):
         return [(name, value) for name, value in super().__repr_args__() if defaults.get(name or "") != value]
 
 
+MAX_ID_LENGTH = 60
+"""Of an id made from words, in characters."""
+
+
+def id_from(*texts: str) -> str:
+    """An id from the first text that has ASCII letters or digits: its first words, joined by hyphens."""
+    for text in texts:
+        folded = unicodedata.normalize("NFKD", re.sub("['’]", "", text[: 10 * MAX_ID_LENGTH]))
+        slug = ""
+        for word in re.findall("[a-z0-9]+", folded.encode("ascii", "ignore").decode().lower()):
+            longer = f"{slug}-{word}" if slug else word[:MAX_ID_LENGTH]
+            if len(longer) > MAX_ID_LENGTH:
+                break
+            slug = longer
+        if slug:
+            return slug
+    return "procedure"
+
+
 class Procedure(Record):
     """A goal and the steps towards it."""
 
-    id: Text
+    id: Text = ""
+    """Made from the goal, or from the first step, where none is given."""
     goal: str = ""
     steps: tuple[Text, ...]
     topic: str | None = None
@@ -95,9 +117,12 @@ class Procedure(Record):
     """What the source file holds that no field here means."""
 
     @model_validator(mode="after")
-    def _one_image_a_step(self) -> Self:
+    def _check(self) -> Self:
         if self.images and len(self.images) != len(self.steps):
             raise ValueError(f"{len(self.images)} images for {len(self.steps)} steps")
+        if not self.id:
+            object.__setattr__(self, "id", id_from(self.goal, *self.steps[:1]))  # a frozen record refuses the plain way
+            self.model_fields_set.add("id")
         return self
 
 
@@ -280,3 +305,31 @@ class Trace(Record):
             found.setdefault(change.step, []).append(change)
         for step in sorted(found):
             yield step, self.procedure.steps[step - 1], tuple(found[step])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The changes as plain dicts, one each: `pandas.DataFrame(trace.rows())`."""
+        return [
+            {
+                "procedure": self.id,
+                "step": change.step,
+                "text": self.procedure.steps[change.step - 1],
+                "entity": change.entity,
+                "attribute": change.attribute,
+                "before": change.before,
+                "after": change.after,
+                "support": change.support,
+                "mentioned": change.mentioned,
+            }
+            for change in self.changes
+        ]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: every step with its changes."""
+        lines = [f"<table><caption>{escape(self.procedure.goal or self.id)}</caption>"]
+        lines.append("<tr><th>step</th><th>entity</th><th>attribute</th><th>before</th><th>after</th></tr>")
+        for step, text, changes in self.by_step():
+            lines.append(f'<tr><td>{step}</td><td colspan="4"><i>{escape(text)}</i></td></tr>')
+            for change in changes:
+                cells = (change.entity, change.attribute, change.before, change.after)
+                lines.append("<tr><td></td>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+        return "\n".join((*lines, "</table>"))

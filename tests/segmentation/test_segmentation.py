@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fluents.errors import InputError
-from fluents.segmentation import MAX_ID_LENGTH, MAX_TEXT_BYTES, read_text, segment
+from fluents.records import MAX_ID_LENGTH
+from fluents.segmentation import MAX_TEXT_BYTES, read_text, segment
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "segment"
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
@@ -124,7 +124,7 @@ def _tell(model: Model, choice: ModelChoice, account: IO[bytes] | None) -> None:
         fix = "" if choice.from_record else ": a larger --max-tokens gives them room"
         messages.print(f"{cut} answers were cut off at their limit of tokens{fix}", markup=False, soft_wrap=True)
     if account:
-        ended = {"ended": datetime.now(timezone.utc).isoformat(timespec="seconds")}
+        ended = {"ended": datetime.now(UTC).isoformat(timespec="seconds")}
         where = {"model": choice.model, "base_url": None if choice.from_record else choice.address}
         account.write(json.dumps(ended | where | model.usage.as_dict(choice.prices)).encode() + b"\n")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import openai
 from pydantic import SecretStr
-from typing_extensions import Self
 
 from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
 from fluents.llm.cache import Cache, question_key

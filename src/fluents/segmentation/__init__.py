@@ -14,14 +14,13 @@ Words are never added. Where parts that had no punctuation are joined, a full st
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from fluents.errors import InputError
 from fluents.jsonl import open_input
-from fluents.records import Procedure
+from fluents.records import Procedure, id_from
 from fluents.segmentation.layout import (
     LayoutLine,
     is_part_title,
@@ -36,9 +35,6 @@ from fluents.segmentation.sections import find_steps
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 """No procedure comes near this; a larger file is something else."""
 
-MAX_ID_LENGTH = 60
-DEFAULT_ID = "procedure"
-
 _HOW_TO = re.compile(r"how\s+to\s+(?=\S)", re.IGNORECASE)
 _GOAL_LABEL = re.compile(r"(?:title|goal|task|recipe)\s*[:：]\s*(?=\S)", re.IGNORECASE)
 _FRONT_MATTER_KEY = re.compile(r"[A-Za-z_][\w-]*\s*:")
@@ -52,7 +48,7 @@ def segment(text: str, *, goal: str | None = None, id: str | None = None, source
     if not steps:
         raise _no_steps(found_goal, lines, source)
     goal = found_goal if goal is None else _tidy(goal)
-    id = _slug(goal) or _slug(steps[0]) or DEFAULT_ID if id is None else _tidy(id)
+    id = id_from(goal, steps[0]) if id is None else _tidy(id)
     if not id:
         raise InputError("the id given is empty", where=source, fix="leave it out to have one made from the goal")
     return Procedure(id=id, goal=goal, steps=tuple(steps), source=None if source is None else readable(source))
@@ -180,15 +176,3 @@ def _no_steps(goal: str, lines: Sequence[LayoutLine], source: str | None) -> Inp
 
 def _tidy(text: str) -> str:
     return " ".join(readable(text).split())
-
-
-def _slug(text: str) -> str:
-    """The first words in ASCII letters and digits, joined by hyphens; empty where there are none."""
-    folded = unicodedata.normalize("NFKD", re.sub("['’]", "", text[: 10 * MAX_ID_LENGTH]))
-    slug = ""
-    for word in re.findall("[a-z0-9]+", folded.encode("ascii", "ignore").decode().lower()):
-        longer = f"{slug}-{word}" if slug else word[:MAX_ID_LENGTH]
-        if len(longer) > MAX_ID_LENGTH:
-            break
-        slug = longer
-    return slug

@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
-
-from typing_extensions import Self
+from typing import Any, Protocol, Self
 
 from fluents.decoding.sampling import Sampling
 from fluents.errors import FluentsError, InputError
