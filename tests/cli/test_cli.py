@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fluents import __version__, jsonl
+from fluents import __version__, cli, jsonl
 from fluents.records import Procedure, StateChange, Trace
 
 SOUP = Path(__file__).parents[2] / "examples" / "tomato_soup.md"
@@ -245,3 +245,9 @@ def test_interrupting_leaves_no_half_file(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert errors == b"interrupted\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_of_the_library_name_flags_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["fluents", "eval", "cluster", "--gold", "a", "--pred", "b"])
+    assert cli._with_flags("no threshold: give `threshold`, not `top`") == "no threshold: give --threshold, not --top"
+    assert cli._with_flags("run `fluents data list`; `other` stays") == "run `fluents data list`; `other` stays"

@@ -1,8 +1,10 @@
-"""The command line: one thin function per command, each arguments plus one call into the library."""
+"""The command line: one thin function per command, its options plus one or two library calls."""
 
 from __future__ import annotations
 
+import re
 import sys
+from typing import Any
 
 import typer
 
@@ -46,19 +48,29 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line. What the user can mend ends with status 2 and no traceback."""
+    """Run the command line. An error that the user can fix ends with status 2 and no traceback."""
     try:
         app()
     except FluentsError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_with_flags(str(error))}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer ends so on Ctrl-C, and says nothing
             print("interrupted", file=sys.stderr)
         raise
-    except OSError as error:  # a full disk, a file that went away: the user's to mend, whichever command met it
-        print(
-            f"error: {error.strerror or error}\n  where: {error.filename or 'while reading or writing'}",
-            file=sys.stderr,
-        )
+    except OSError as error:  # a full disk, a file that went away
+        where = error.filename or "while reading or writing"
+        print(f"error: {error.strerror or error}\n  where: {where}", file=sys.stderr)
         sys.exit(2)
+
+
+def _with_flags(message: str) -> str:
+    """The message with parameters of library functions (`min_salience`) as the flags of this command."""
+    command: Any = typer.main.get_command(app)
+    for word in sys.argv[1:]:
+        command = getattr(command, "commands", {}).get(word, command)
+    flags = {
+        option.name: max(option.opts, key=len) if option.param_type_name == "option" else option.name.upper()
+        for option in command.params
+    }
+    return re.sub(r"`(\w+)`", lambda found: flags.get(found[1]) or found[0], message)
