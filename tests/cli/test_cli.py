@@ -68,7 +68,7 @@ def test_a_text_is_never_written_over_by_what_is_made_of_it(tmp_path: Path, opti
     (tmp_path / "tea.md").write_text("Boil the water.")
     (tmp_path / "link.md").symlink_to(tmp_path / "tea.md")
     command, *more = options
-    assert "would be written over" in fails(command, tmp_path / "tea.md", *more, tmp_path / "link.md")
+    assert "would be overwritten" in fails(command, tmp_path / "tea.md", *more, tmp_path / "link.md")
     assert (tmp_path / "tea.md").read_text() == "Boil the water."
 
 
@@ -121,7 +121,7 @@ def test_segment_says_what_is_wrong_with_a_file(tmp_path: Path, content: bytes, 
 
 
 def test_segment_on_what_is_no_file(tmp_path: Path) -> None:
-    assert "no text or JSON file in this folder" in fails("segment", tmp_path)
+    assert "no readable files in this folder" in fails("segment", tmp_path)
     assert "no such file" in fails("segment", tmp_path / "none.txt")
 
 
@@ -251,3 +251,14 @@ def test_errors_of_the_library_name_flags_on_the_command_line(monkeypatch: pytes
     monkeypatch.setattr("sys.argv", ["fluents", "eval", "cluster", "--gold", "a", "--pred", "b"])
     assert cli._with_flags("no threshold: give `threshold`, not `top`") == "no threshold: give --threshold, not --top"
     assert cli._with_flags("run `fluents data list`; `other` stays") == "run `fluents data list`; `other` stays"
+
+
+def test_segment_goes_on_past_a_bad_file_and_strict_stops(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes(b"caf\xe9 \xff")
+    (tmp_path / "b.md").write_text("# Make tea\n\n1. Boil the water.\n")
+    done = run("segment", tmp_path)
+    assert done.returncode == 1
+    assert jsonl.loads(done.stdout).id == "make-tea"
+    assert "a.md" in done.stderr
+    assert "1 input skipped" in done.stderr
+    assert "a.md" in fails("segment", tmp_path, "--strict")

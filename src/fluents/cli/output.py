@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fluents import jsonl
+from fluents.errors import FluentsError
 from fluents.jsonl import AnyRecord
 from fluents.report.terminal import counted, plain
 
@@ -47,6 +49,15 @@ def emit(
         for record in records:
             show(view(record))
             show("")
+
+
+def report_skipped(skipped: Sequence[FluentsError]) -> None:
+    """Name the inputs that were skipped, and end with status 1 if there are any."""
+    for error in skipped:
+        messages.print(f"skipped: {error}", markup=False, soft_wrap=True)
+    if skipped:
+        messages.print(f"{counted(len(skipped), 'input')} skipped; --strict stops at the first", soft_wrap=True)
+        raise typer.Exit(1)
 
 
 class StepProgress:

@@ -19,11 +19,11 @@ from fluents.cli.models import ModelChoice
 from fluents.cli.options import changed, with_options
 from fluents.cli.output import emit, messages
 from fluents.cli.resuming import whole_traces
-from fluents.cli.segment import procedures, unique_ids
 from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
 from fluents.cli.track_local import LocalChoice, drafting, local_tracker
 from fluents.cli.track_neural import NeuralChoice, open_neural
 from fluents.cli.track_run import Run, SamplingOptions
+from fluents.data.inputs import procedures
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
 from fluents.report.terminal import counted
@@ -69,7 +69,7 @@ def track(
         raise InputError("--output and --html name the same file", where=html, fix="name two")
     choices = TrackerOptions(drawing, local, llm, model, neural)
     choices.refuse_foreign(tracker)
-    found = unique_ids(procedures(files, goal, output, html))
+    found = procedures(files, goal=goal, outputs=[output, html])
     wanted = iter(list(islice(found, limit)))  # all at once: a bad file is told before the work
     if llm.dry_run and tracker == "llm":
         rehearse(wanted, llm, drawing, as_json)
