@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -89,14 +90,54 @@ def test_the_keyboard_reaches_an_entity_shows_where_it_is_and_opens_its_history(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_gold_stands_beside_the_prediction_and_exact_matches_are_marked(opened: Open, scheme: str) -> None:
     tab = opened(page(traces("predicted"), traces("gold")), color_scheme=scheme)
-    expect(tab.locator("thead .sides th.gold").first).to_be_visible()
-    lid = tab.locator("tr.entity").filter(has=tab.locator("summary", has_text="lid"))
-    predicted, gold = lid.locator("td:not(.empty)").all()
-    assert gold.bounding_box()["x"] > predicted.bounding_box()["x"]  # type: ignore[index]
-    for cell in (predicted, gold):
-        expect(cell).to_contain_text("off the pot → on the pot")
-        expect(cell.locator(".exact")).to_have_count(1)
+    groups = tab.locator("#p1 li.group").filter(has=tab.locator(".name", has_text=re.compile("^lid$")))
+    predicted, gold = groups.all()
+    left, right = predicted.bounding_box(), gold.bounding_box()
+    assert left
+    assert right
+    assert right["x"] > left["x"]
+    for group in (predicted, gold):
+        expect(group).to_contain_text("off the pot → on the pot")
+        expect(group.locator(".exact")).to_have_count(1)
     expect(tab.locator("#p2")).to_contain_text("no gold for this procedure")
+
+
+@pytest.mark.parametrize("width", [400, 1280, 1920])
+@pytest.mark.parametrize("steps", [5, 12, 30])
+def test_the_first_screen_is_the_steps_with_their_changes_and_the_matrix_fits(
+    opened: Open, width: int, steps: int
+) -> None:
+    """It used to be a matrix, nearly empty, 5,000 pixels wide at 30 steps."""
+    tab = opened(page([long_trace(steps)]), width)
+    change = tab.locator(".step .change").first
+    box = change.bounding_box()
+    assert box
+    assert box["y"] < 900
+    assert overflow(tab) == 0
+    matrix = cast(int, tab.evaluate("document.querySelector('.matrix').offsetWidth"))
+    assert matrix <= (width if width > 400 else 1000)
+
+
+def long_trace(steps: int) -> Trace:
+    changes = tuple(
+        StateChange(step=step, entity=f"thing {n}", attribute=attribute, before="here", after="over there", support=0.3)
+        for step in range(1, steps + 1)
+        for n in range(3)
+        for attribute in ("location", "state")
+    )
+    return Trace(
+        procedure=Procedure(goal="Go far", steps=[f"Do the {n}th thing." for n in range(steps)]), changes=changes
+    )
+
+
+def test_a_change_that_few_samples_support_is_grey(opened: Open) -> None:
+    tab = opened(page([long_trace(1), long_trace(1).replace(changes=(_sure(),))]))
+    ink = "element => getComputedStyle(element).color"
+    assert tab.locator("#p1 .after").first.evaluate(ink) != tab.locator("#p2 .after").first.evaluate(ink)
+
+
+def _sure() -> StateChange:
+    return StateChange(step=1, entity="thing", attribute="state", before="here", after="there", support=0.9)
 
 
 @pytest.mark.parametrize("width", [1200, 400])
@@ -104,14 +145,6 @@ def test_nothing_is_wider_than_the_window(opened: Open, width: int) -> None:
     """Tables may scroll, but in a frame of their own."""
     assert overflow(opened(page(traces("predicted"), traces("gold")), width)) == 0
     assert overflow(opened(page([hostile_trace()], [hostile_trace()]), width)) == 0
-
-
-def test_a_telephone_shows_cards_with_the_step_in_words(opened: Open) -> None:
-    tab = opened(page(traces("predicted")[:1]), 400)
-    cell = tab.locator("td[data-step='6']").first
-    expect(cell).to_be_visible()
-    assert "Step 6" in cell.evaluate("cell => getComputedStyle(cell, '::before').content").replace('" "', "")
-    expect(tab.locator("td.empty").first).to_be_hidden()
 
 
 def hostile_trace() -> Trace:
@@ -177,5 +210,5 @@ def test_paper_holds_every_change_and_no_controls(opened: Open) -> None:
     tab = opened(page(traces("predicted")), 700)
     tab.emulate_media(media="print")
     expect(tab.locator("#filter")).to_be_hidden()
-    expect(tab.locator("td li:visible")).to_have_count(sum(len(trace.changes) for trace in traces("predicted")))
+    expect(tab.locator("li.change:visible")).to_have_count(sum(len(trace.changes) for trace in traces("predicted")))
     assert overflow(tab) == 0

@@ -177,13 +177,10 @@ def test_what_a_reader_finds_in_it() -> None:
     assert {"Make tomato soup", "Mend a flat bicycle tyre", "changes-v1", "example-135m", "0.1.0"} <= parsed.words
     assert "27 changes, 18 in gold, 7 exact matches" in html
     assert "no gold for this procedure" in html
-    assert "no changes · gold: 1 change" in html
     headers = [attributes for tag, attributes in parsed.elements if tag == "th"]
     assert {attributes.get("scope") for attributes in headers} == {"col", "colgroup", "row"}
     assert 'does not end in "afterwards"' in parsed.words
-    assert [text for text in parsed.texts["a"] if text.startswith("Step")] == [
-        f"Step {n}" for n in (1, 2, 3, 4, 5, 6, 1, 2, 3, 4)
-    ]
+    assert [text for text in parsed.texts["a"] if text.isdecimal()] == [str(n) for n in (1, 2, 3, 4, 5, 6, 1, 2, 3, 4)]
 
 
 def test_a_mark_is_explained_only_where_it_is_used() -> None:
@@ -199,20 +196,20 @@ def test_a_mark_is_explained_only_where_it_is_used() -> None:
 @pytest.mark.parametrize(("before", "after", "expected"), [("", "", "colour"), ("red", "", "colour: red → —")])
 def test_a_state_that_is_not_said_is_not_invented(before: str, after: str, expected: str) -> None:
     change = StateChange(step=1, entity="sky", attribute="colour", before=before, after=after)
-    cell = page([Trace(procedure=Procedure(id="p", steps=("Wait.",)), changes=(change,))]).split("<td")[1]
-    assert " ".join(re.sub("<[^>]*>", "", cell.split(">", 1)[1]).split()) == expected
+    html = page([Trace(procedure=Procedure(id="p", steps=("Wait.",)), changes=(change,))])
+    [said] = re.findall('<li class="change">(.*?)</li>', html, re.DOTALL)
+    assert " ".join(re.sub("<[^>]*>", "", said).split()) == expected
 
 
 def test_steps_without_changes_and_without_answers_say_so() -> None:
     html = page([Trace(procedure=Procedure(id="p", steps=("Wait.", "See.")), covered=(1,))])
-    assert "Nothing changes." in html
-    assert Parsed(html).texts["small"] == ["no changes", "not answered"]
+    assert [text for text in Parsed(html).texts["li"] if text.strip()] == ["no changes", "not answered"]
     assert "There are no procedures to show." in page([])
 
 
 def test_gold_that_nobody_predicted_is_named_and_gold_that_comes_twice_is_an_error() -> None:
     html = page(fixture("predicted")[1:], fixture("gold"))
-    assert "In gold, but not predicted" in html
+    assert "In gold but not predicted" in html
     assert "tomato-soup" in Parsed(html).words
     with pytest.raises(InputError, match="more than one procedure with the id tomato-soup"):
         page(fixture("predicted"), fixture("gold") * 2)

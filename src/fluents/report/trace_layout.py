@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from fluents.records import UNKNOWN_STEP, StateChange, Trace
@@ -15,6 +16,9 @@ trace, not as long as entities times steps."""
 
 _WIDEST_SPAN = 1_000
 """HTML reads no larger colspan."""
+
+LEAST_SUPPORT = 0.5
+"""Changes with less support are shown in grey."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,17 @@ class Cell:
     """Counted from 0."""
     entries: tuple[Entry, ...] = ()
     span: int = 1
+
+    @property
+    def gist(self) -> str:
+        """All changes of the cell on one line: what they end in."""
+        return " · ".join(entry.change.after or entry.change.attribute for entry in self.entries)
+
+    @property
+    def words(self) -> str:
+        """All changes of the cell in full."""
+        said = (entry.change for entry in self.entries)
+        return "; ".join(f"{one.attribute}: {one.before or '—'} → {one.after or '—'}" for one in said)
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,34 @@ class Matrix:
     @property
     def entries(self) -> list[Entry]:
         return [entry for row in self.rows for entry in row.entries]
+
+    def at(self, step: int, is_gold: bool) -> list[tuple[EntityRow, list[Entry]]]:
+        """What one side says of a step, entity by entity in the order of the trace."""
+        return self._by_step.get((step, is_gold), [])
+
+    @cached_property
+    def _by_step(self) -> dict[tuple[int, bool], list[tuple[EntityRow, list[Entry]]]]:
+        place = {id(change): number for number, change in enumerate(self.trace.changes)}
+        found: dict[tuple[int, bool], list[tuple[EntityRow, list[Entry]]]] = {}
+        for row in self.rows:
+            for (step, is_gold), entries in groupby(row.entries, lambda one: (one.change.step, one.is_gold)):
+                found.setdefault((step, is_gold), []).append((row, list(entries)))
+        for (_, is_gold), groups in found.items():
+            if not is_gold:
+                groups.sort(key=lambda group: place[id(group[1][0].change)])
+        return found
+
+    @property
+    def explained(self) -> set[str]:
+        """The marks that need a legend."""
+        changes = [entry.change for entry in self.entries]
+        marks = {
+            "unmentioned": any(change.mentioned is False for change in changes),
+            "support": any(change.support is not None for change in changes),
+            "salience": any(row.salience is not None for row in self.rows),
+            "exact": self.gold is not None,
+        }
+        return {mark for mark, used in marks.items() if used}
 
     @property
     def matched(self) -> int:
@@ -163,6 +206,12 @@ def _mean_salience(trace: Trace, gold: Trace | None, names: dict[str, str]) -> d
         if rating.step is None and value is not None:
             ratings.setdefault(_row_key(rating.entity, names), []).append(value)
     return {key: sum(values) / len(values) for key, values in ratings.items()}
+
+
+def is_unsure(change: StateChange) -> bool:
+    """Whether so few samples agree with a change that a reader should doubt it."""
+    support = finite(change.support)
+    return support is not None and support < LEAST_SUPPORT
 
 
 def finite(value: float | None) -> float | None:

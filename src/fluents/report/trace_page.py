@@ -22,14 +22,14 @@ from markupsafe import Markup
 from fluents.errors import InputError
 from fluents.records import Provenance, Trace
 from fluents.report.terminal import counted
-from fluents.report.trace_layout import finite, matrix_of
+from fluents.report.trace_layout import LEAST_SUPPORT, finite, is_unsure, matrix_of
 
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters, those that reorder the text around them, and what cannot be written as UTF-8."""
 
 
 def page(traces: Sequence[Trace], gold: Sequence[Trace] | None = None, title: str | None = None) -> str:
-    """The whole page. Gold is matched to the traces by procedure id and shown beside them.
+    """The whole page: every step with its changes, then entities by steps. Gold, matched by id, stands beside.
 
     An id that comes twice in gold is an InputError. Gold procedures without a prediction are named on the page.
     """
@@ -43,6 +43,7 @@ def page(traces: Sequence[Trace], gold: Sequence[Trace] | None = None, title: st
         title=title,
         matrices=matrices,
         has_gold=gold is not None,
+        least_support=LEAST_SUPPORT,
         unpredicted=[trace for trace in expected.values() if trace.id not in {matrix.trace.id for matrix in matrices}],
         css=css,
         js=js,
@@ -98,7 +99,13 @@ def template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"short": short, "counted": counted, "finite": finite, "provenance": provenance_parts}
+    environment.filters |= {
+        "short": short,
+        "counted": counted,
+        "finite": finite,
+        "unsure": is_unsure,
+        "provenance": provenance_parts,
+    }
     return environment.get_template(name)
 
 
