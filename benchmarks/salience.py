@@ -28,8 +28,9 @@ from fluents.errors import DataMissingError
 from fluents.metrics.salience import others, salience
 from fluents.records import Trace
 from fluents.salience.feature_rater import BOTH, RATER, WEIGHTS, LabelledFeatures, lesson, ratings, taught
-from fluents.salience.features import Scope, TraceMeasurements
+from fluents.salience.features import TraceMeasurements
 from fluents.salience.ridge import Ridge
+from fluents.scoring import Scope
 from fluents.scoring.bootstrap import intervals
 from fluents.scoring.score import Score
 from fluents.text.embedders import StaticEmbedder

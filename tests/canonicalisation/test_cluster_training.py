@@ -10,8 +10,9 @@ import pytest
 
 from fluents.canonicalisation.name_facts import NameGroup
 from fluents.canonicalisation.pair_features import PairFeatures
-from fluents.canonicalisation.pair_scorer import PARAMETERS, Level
+from fluents.canonicalisation.pair_scorer import PARAMETERS
 from fluents.canonicalisation.training import USED, LabelledNames, cross_validated, fitted, learned, lessons, scored
+from fluents.scoring import Level
 from fluents.text.embedders import StaticEmbedder
 
 EMBEDDER = StaticEmbedder()

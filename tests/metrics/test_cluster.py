@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fluents.metrics.cluster import cluster, cluster_statistics
 from fluents.records import Procedure, StateChange, Trace
-from fluents.scoring.step_alignment import Mode
+from fluents.scoring import Mode
 from fluents.text.embedders import Vectors
 
 

@@ -12,8 +12,8 @@ from fluents.data.datasets import load
 from fluents.errors import InputError
 from fluents.metrics.crepe import crepe
 from fluents.records import Procedure
+from fluents.scoring import Mode
 from fluents.scoring.bootstrap import intervals
-from fluents.scoring.step_alignment import Mode
 from fluents.task_records import CrepeCase, Likelihood
 
 STEPS = ("Boil.", "Pour.")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from fluents.errors import InputError
 from fluents.metrics.original import original
 from fluents.records import Procedure, Trace
-from fluents.scoring.step_alignment import Mode
+from fluents.scoring import Mode
 from fluents.text.template import parse_all
 
 PLAIN = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "metrics.py"))

@@ -14,8 +14,8 @@ from fluents.data.datasets import load_traces
 from fluents.errors import InputError
 from fluents.metrics.salience import pearson, salience
 from fluents.records import Procedure, Salience, Trace
+from fluents.scoring import Mode
 from fluents.scoring.bootstrap import intervals
-from fluents.scoring.step_alignment import Mode
 
 
 @pytest.fixture(scope="module")

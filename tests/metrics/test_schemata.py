@@ -12,8 +12,8 @@ from fluents.data.datasets import load_traces
 from fluents.errors import InputError
 from fluents.metrics.schemata import schemata
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Reject, StateChange, Trace
+from fluents.scoring import Mode
 from fluents.scoring.bootstrap import intervals
-from fluents.scoring.step_alignment import Mode
 
 PROCEDURE = Procedure(id="tea", steps=("Boil.", "Pour.", "Drink."))
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fluents.errors import InputError
 from fluents.records import EntityCluster, Procedure, Salience, StateChange, Trace, TrackedEntity
-from fluents.salience.features import Scope
 from fluents.salience.filter import Keep, keep, keep_salient
+from fluents.scoring import Scope
 from strategies import traces
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from fluents.canonicalisation.name_facts import Field, NameGroup, best_first, named, wordings_of
-from fluents.canonicalisation.pair_scorer import Level
 from fluents.errors import InputError
 from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
+from fluents.scoring import Level
 
 MOST_NAMES = 5000
 """Far more than any text has; every two of them are held against each other, in memory."""

@@ -11,13 +11,13 @@ import numpy as np
 
 from fluents.canonicalisation.name_facts import Fact, Field, NameGroup, fact_of, named, parts_of, squashed, wordings_of
 from fluents.canonicalisation.pair_features import Matrix, PairFeatures
-from fluents.canonicalisation.pair_scorer import Level
 from fluents.errors import InputError
 from fluents.llm import Answerer, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
 from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
 from fluents.prompts.prompt_files import render
 from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
+from fluents.scoring import Level
 from fluents.text.embedders import Embedder, StaticEmbedder
 
 MOST = 5

@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from fluents.canonicalisation.pair_features import Matrix, PairFeatures
+from fluents.scoring import Level
 
 PARAMETERS = Path(__file__).parent / "parameters.json"
-
-Level: TypeAlias = Literal["entities", "attributes"]
 
 Judged: TypeAlias = Mapping[tuple[int, int], bool]
 """Pairs of places of which somebody said whether they mean one thing."""

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from fluents.canonicalisation.clusters import REASON, Grouped, Groups, NameList
 from fluents.canonicalisation.name_facts import squashed
-from fluents.canonicalisation.pair_scorer import Level
 from fluents.errors import InputError
 from fluents.llm import Answerer, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
@@ -18,6 +17,7 @@ from fluents.prompts.example_selection import of_others
 from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
 from fluents.prompts.prompt_files import render
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Reject, Trace
+from fluents.scoring import Level
 
 PROMPTS = {"entities": "cluster-entities-1", "attributes": "cluster-attributes-1"}
 

@@ -18,12 +18,13 @@ from scipy.optimize import minimize
 
 from fluents.canonicalisation.name_facts import Fact, fact_of, folded
 from fluents.canonicalisation.pair_features import PairFeatures
-from fluents.canonicalisation.pair_scorer import PARAMETERS, Level, PairScorer
+from fluents.canonicalisation.pair_scorer import PARAMETERS, PairScorer
 from fluents.data import cluster_labels
 from fluents.data.cv_folds import CLUSTER_FOLDS, held_out
 from fluents.data.datasets import load_traces
 from fluents.metrics.clustering import clustering
 from fluents.records import Trace
+from fluents.scoring import Level
 from fluents.scoring.bootstrap import intervals
 from fluents.scoring.score import Score
 from fluents.text.embedders import Embedder, load_embedder

@@ -19,7 +19,7 @@ from fluents.records import Trace
 from fluents.report.terminal import plain
 
 if TYPE_CHECKING:
-    from fluents.salience.features import Scope
+    from fluents.scoring import Scope
 
 Rate: TypeAlias = Callable[[Trace], Trace]
 

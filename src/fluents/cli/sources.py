@@ -12,8 +12,8 @@ from fluents.jsonl import parse_json, read_lines
 
 if TYPE_CHECKING:
     from fluents.data.cluster_labels import Groupings
-    from fluents.metrics.clustering import Level
     from fluents.records import Trace
+    from fluents.scoring import Level
     from fluents.task_records import CrepeCase
 
 Plain: TypeAlias = "tuple[str, list[str]]"

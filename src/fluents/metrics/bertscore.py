@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,11 @@ from fluents.errors import DataMissingError, InputError, MissingExtraError
 from fluents.metrics.complete import gold_units
 from fluents.metrics.states import by_question
 from fluents.records import Trace
+from fluents.scoring import Mode, Scope
 from fluents.scoring.gold_vocabulary import clusters_of, names_of
 from fluents.scoring.procedure_alignment import ProcedurePairs
 from fluents.scoring.score import Score, ShareOf, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import Mode, steps_of
+from fluents.scoring.step_alignment import steps_of
 from fluents.text.embedders import packaged
 
 Matrix: TypeAlias = NDArray[np.float32]
@@ -190,9 +191,6 @@ class TransformersEncoder:
 
 
 # What OpenPI2.0 compares
-
-
-Scope: TypeAlias = Literal["global", "local"]
 
 
 def schemata_units(

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fluents.records import Reject, StateChange
+from fluents.scoring import Mode
 from fluents.scoring.greedy_clusters import given_clusters, greedy_clusters
 from fluents.scoring.score import Figure, Floats, Ratio, Score, Signature, Statistics, StepRow, macro, micro
-from fluents.scoring.step_alignment import Alignment, Answers, Mode, StepAnswers
+from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
 from fluents.text.embedders import Embedder, StaticEmbedder
 from fluents.text.matchers import PUBLISHED, Answer, Matcher, named
 from fluents.text.template import NO_CHANGE_SENTENCE

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias
 
-from fluents.errors import InputError, UnknownNameError
+from fluents.errors import InputError
 from fluents.records import Trace
+from fluents.scoring import Level, Mode, check_choice
 from fluents.scoring.score import Figure, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import Mode, first_three
-
-Level: TypeAlias = Literal["entities", "attributes"]
+from fluents.scoring.step_alignment import first_three
 
 Grouping: TypeAlias = Sequence[Collection[str]]
 """Clusters of names."""
@@ -36,9 +35,8 @@ def clustering(
     level: Level = "entities",
 ) -> Score:
     """Score the clusters of one prediction, or the mean over several runs'."""
-    for value, known in ((mode, get_args(Mode)), (level, get_args(Level))):
-        if value not in known:
-            raise UnknownNameError(f"unknown: {value!r}", fix=f"one of: {', '.join(known)}")
+    check_choice("mode", mode, Mode)
+    check_choice("level", level, Level)
     meant = _groupings(gold, level)
     said = [_groupings(run, level) for run in runs]
     warnings = _disagreements(meant, said)

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from fluents.records import EntityCluster, Reject, StateChange, Trace
+from fluents.scoring import Mode
 from fluents.scoring.gold_vocabulary import GoldVocabulary, Pair, clusters_of, has_expansions, names_of, normalised
 from fluents.scoring.procedure_alignment import ProcedurePairs
 from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, micro
-from fluents.scoring.step_alignment import Mode, StepAnswers, steps_of
+from fluents.scoring.step_alignment import StepAnswers, steps_of
 
 PLAIN, EXPANDED = "sentences", "sentences +exp"
 PARTS = ("right", "predicted", "found", "gold")

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from fluents.errors import InputError
+from fluents.scoring import Mode
 from fluents.scoring.procedure_alignment import ProcedurePairs
 from fluents.scoring.score import Figure, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import Mode, first_three
+from fluents.scoring.step_alignment import first_three
 from fluents.task_records import CrepeCase
 
 CLASSES = ("no change", "less likely", "more likely")

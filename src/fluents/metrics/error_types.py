@@ -18,8 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fluents.metrics.original import read_answers
 from fluents.records import StateChange
+from fluents.scoring import Mode
 from fluents.scoring.score import Figure, Score, ShareOf, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import Alignment, Answers, Mode, StepAnswers
+from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
 from fluents.text.matchers import Answer, exact, rouge
 
 TYPES = ("attribute", "entity", "adjective", "relation")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fluents.records import Reject, StateChange
+from fluents.scoring import Mode
 from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, macro, micro
-from fluents.scoring.step_alignment import Alignment, Answers, Mode, StepAnswers
+from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
 from fluents.text.matchers import PUBLISHED, Answer, Matcher, named
 from fluents.text.template import NO_CHANGE_SENTENCE
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from fluents.errors import InputError
 from fluents.records import Salience, Trace
+from fluents.scoring import Mode
 from fluents.scoring.procedure_alignment import ProcedurePairs
 from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, StepRow, Sums, Total
-from fluents.scoring.step_alignment import Mode
 
 REFERENCE = "A1"
 """The annotator everybody is held against in OpenPI2.0."""

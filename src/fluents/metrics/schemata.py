@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from fluents.records import Trace
+from fluents.scoring import Mode
 from fluents.scoring.gold_vocabulary import (
     GoldVocabulary,
     Pair,
@@ -29,7 +30,6 @@ from fluents.scoring.gold_vocabulary import (
 )
 from fluents.scoring.procedure_alignment import ProcedurePairs
 from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, micro
-from fluents.scoring.step_alignment import Mode
 
 SCOPES = ("global", "local")
 PLAIN, EXPANDED = "", " +exp"

@@ -14,10 +14,10 @@ from fluents.report.plots import Bar, Point, letter
 from fluents.report.published_results import Published, published
 from fluents.report.score_tables import number, with_interval
 from fluents.report.terminal import counted
+from fluents.scoring import Mode
 from fluents.scoring.bootstrap import Intervals, intervals, part_intervals
 from fluents.scoring.breakdowns import by_position, by_topic
 from fluents.scoring.score import Score
-from fluents.scoring.step_alignment import Mode
 from fluents.scoring.worst_steps import StepCase, best_steps, cases, worst_steps
 from fluents.text.embedders import Embedder
 

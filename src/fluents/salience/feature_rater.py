@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fluents.records import Salience, Trace
-from fluents.salience.features import Columns, Scope, TraceMeasurements, features
+from fluents.salience.features import Columns, TraceMeasurements, features
 from fluents.salience.ridge import LEAST, MOST, Ridge, joined, learn
+from fluents.scoring import Scope
 from fluents.scoring.score import Floats
 from fluents.text.embedders import Embedder, StaticEmbedder
 

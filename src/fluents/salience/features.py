@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.salience.entities import RatedEntity, subjects
+from fluents.scoring import Scope
 from fluents.scoring.score import Floats
 from fluents.text.embedders import Embedder, normalised
 from fluents.text.mentions import name_words, named_in
 from fluents.text.wordings import plain_name
-
-Scope: TypeAlias = Literal["global", "local"]
 
 Columns: TypeAlias = dict[str, Floats]
 

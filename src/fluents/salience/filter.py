@@ -11,7 +11,7 @@ from fluents.errors import InputError
 from fluents.records import Provenance, StateChange, Trace
 from fluents.salience.entities import names
 from fluents.salience.feature_rater import RATER, rate
-from fluents.salience.features import Scope
+from fluents.scoring import Scope
 
 EntityPlace: TypeAlias = tuple[str, int | None]
 """An entity, for a step or (None) for the goal."""

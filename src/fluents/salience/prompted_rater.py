@@ -13,8 +13,8 @@ from fluents.prompts.prompt_files import render
 from fluents.records import Salience, Trace
 from fluents.salience.entities import subjects
 from fluents.salience.feature_rater import BOTH, replace_ratings
-from fluents.salience.features import Scope
 from fluents.salience.ridge import LEAST, MOST
+from fluents.scoring import Scope
 
 Form: TypeAlias = Literal["paper", "likert"]
 FORMS: tuple[Form, ...] = ("paper", "likert")

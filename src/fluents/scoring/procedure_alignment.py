@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Generic, TypeVar, get_args
+from typing import Generic, TypeVar
 
-from fluents.errors import InputError, UnknownNameError
+from fluents.errors import InputError
 from fluents.records import Trace
-from fluents.scoring.step_alignment import NOTHING_SCORED, Mode, first_three
+from fluents.scoring import Mode, check_choice
+from fluents.scoring.step_alignment import NOTHING_SCORED, first_three
 from fluents.task_records import CrepeCase
 
 Whole = TypeVar("Whole", Trace, CrepeCase)
@@ -24,8 +25,7 @@ class ProcedurePairs(Generic[Whole]):
     """
 
     def __init__(self, gold: Iterable[Whole], pred: Iterable[Whole], mode: Mode) -> None:
-        if mode not in get_args(Mode):
-            raise UnknownNameError(f"unknown mode {mode!r}", fix=f"one of: {', '.join(get_args(Mode))}")
+        check_choice("mode", mode, Mode)
         self._strict = mode == "strict"
         self._gold: Iterable[Whole] = gold
         self._pred: Iterable[Whole] = pred

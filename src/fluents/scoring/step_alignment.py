@@ -10,18 +10,17 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
-from fluents.errors import InputError, UnknownNameError
+from fluents.errors import InputError
 from fluents.records import StateChange, Trace
+from fluents.scoring import Mode, check_choice
 from fluents.text.template import Parsed, parse
 
 STEP_MARK = "||"
 
 NOTHING_SCORED = "nothing was predicted for this gold, so the score says nothing: is it another split or dataset?"
 """What compat, which counts every missing prediction as an empty one, adds where all are missing."""
-
-Mode: TypeAlias = Literal["compat", "strict"]
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,7 @@ class Alignment:
     """
 
     def __init__(self, gold: Answers, pred: Answers, mode: Mode) -> None:
-        if mode not in get_args(Mode):
-            raise UnknownNameError(f"unknown mode {mode!r}", fix=f"one of: {', '.join(get_args(Mode))}")
+        check_choice("mode", mode, Mode)
         self._strict = mode == "strict"
         self._gold = _Side("gold step", gold, keep_last=not self._strict)
         self._pred = _Side("prediction", pred, keep_last=not self._strict)
