@@ -25,7 +25,7 @@ from fluents.segmentation import read_text, segment
 from fluents.trackers.llama_engine import Engine, free_cores
 from fluents.trackers.local import CONTEXT_PER_SLOT, MOST_LINES, SETTINGS
 from fluents.weights import ensure
-from fluents.weights.adapters import adapter_path
+from fluents.weights.adapters import open_adapter
 from fluents.weights.merge import merged
 
 SOUP = Path(__file__).parents[1] / "examples" / "tomato_soup.md"
@@ -49,7 +49,7 @@ print(next((int(line.split()[1]) // 1024 for line in lines if line.startswith("V
 
 
 def main() -> None:
-    model = merged(ensure(), adapter_path("both"))
+    model = merged(ensure(), open_adapter("both").path)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg()) if hasattr(os, "getloadavg") else "unknown"
     print(f"{os.cpu_count()} processors, {free_cores()} of them idle, load average {load}\n")
     _processes()

@@ -38,6 +38,8 @@ def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
     if not inner:
         yield path, command
     for name, child in inner.items():
+        if child.hidden:  # an old name
+            continue
         yield from _commands(child, [*path, name])
 
 

@@ -15,14 +15,14 @@ import pytest
 
 from fluents.decoding.sampling import Sampling
 from fluents.errors import InputError
-from fluents.prompts.local import CLEAN, grammar, prompt, read
+from fluents.prompts.local import grammar, prompt, read
 from fluents.records import Procedure
 from fluents.trackers.llama_engine import Engine, ModelError, Replay, free_cores
-from fluents.weights.adapters import adapter_path
+from fluents.weights.adapters import open_adapter
 from fluents.weights.merge import merged
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the tea leaves."))
-FIRST, SECOND = prompt(TEA, 1, style=CLEAN), prompt(TEA, 2, style=CLEAN)
+FIRST, SECOND = prompt(TEA, 1, style="clean"), prompt(TEA, 2, style="clean")
 SHORT = Sampling(samples=2, max_tokens=40)
 
 
@@ -30,7 +30,7 @@ SHORT = Sampling(samples=2, max_tokens=40)
 def model(real_weights: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FLUENTS_CACHE", str(real_weights.parents[1]))
-        return merged(real_weights, adapter_path("both"))
+        return merged(real_weights, open_adapter("both").path)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from fluents import jsonl
 from fluents.decoding.consensus import Consensus
 from fluents.decoding.sampling import Sampling
 from fluents.errors import InputError, UnknownNameError
-from fluents.prompts.local import CLEAN, VERSION, prompt
+from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace
 from fluents.trackers import TRACKERS, load
 from fluents.trackers.llama_engine import Replay
@@ -25,11 +25,11 @@ from strategies import procedures
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves.", "Wait."))
 THREE = LocalSettings(
-    voters=(Voter("both", CLEAN),), sampling=Sampling(samples=3), consensus=Consensus(distinct=True), seed=5
+    voters=(Voter("both", "clean"),), sampling=Sampling(samples=3), consensus=Consensus(distinct=True), seed=5
 )
 
 
-def replay(*answers: list[str], procedure: Procedure = TEA, style: str = CLEAN) -> Replay:
+def replay(*answers: list[str], procedure: Procedure = TEA, style: Style = "clean") -> Replay:
     return Replay({prompt(procedure, step, style=style): drawn for step, drawn in enumerate(answers, 1)})
 
 
@@ -72,9 +72,9 @@ def test_what_cannot_be_read_is_kept_as_a_reject_of_its_step() -> None:
 
 
 def test_voters_vote_together_each_asked_in_its_own_style() -> None:
-    settings = replace(THREE, voters=(Voter("openpi"), Voter("both", CLEAN)), sampling=Sampling(samples=1))
+    settings = replace(THREE, voters=(Voter("openpi"), Voter("both", "clean")), sampling=Sampling(samples=1))
     none: list[str] = [""]
-    plain = replay(["water | temperature | cold | hot\n"], none, none, style="")
+    plain = replay(["water | temperature | cold | hot\n"], none, none, style="plain")
     clean = replay(["water | temperature | cold | hot\n"], none, none)
     trace = LocalTracker(settings, [plain, clean]).track(TEA)
     assert [c.support for c in trace.changes] == [1.0], "two samples, one of each"
@@ -149,7 +149,7 @@ def test_every_setting_votes_with_adapters_that_are_shipped(name: str) -> None:
 @pytest.mark.usefixtures("model_cache")
 def test_the_same_seed_gives_the_same_trace_whatever_was_tracked_before() -> None:
     short = Sampling(samples=2, max_tokens=32)
-    settings = LocalSettings(voters=(Voter("both", CLEAN),), sampling=short, seed=3)
+    settings = LocalSettings(voters=(Voter("both", "clean"),), sampling=short, seed=3)
     two = TEA.replace(steps=TEA.steps[:2])
     tracker = LocalTracker(settings)
     first = tracker.track(two)

@@ -19,7 +19,7 @@ from fluents.llm import NoAnswerError, Question
 from fluents.llm.answers import answered, json_in
 from fluents.llm.endpoint import Endpoint
 from fluents.llm.wire_format import EndpointOptions
-from fluents.prompts.local import CLEAN, prompt, read
+from fluents.prompts.local import prompt, read
 from fluents.records import Procedure
 from fluents.trackers.model_server import Server, serve
 
@@ -103,7 +103,7 @@ def test_with_an_adapter_it_completes_the_trackers_own_prompt() -> None:
         serve(adapter="both") as server,
         Endpoint(server.base_url, server.model, manner=EndpointOptions("completion")) as endpoint,
     ):
-        [answer] = endpoint.ask(Question(prompt(TEA, 2, style=CLEAN), max_tokens=60))
+        [answer] = endpoint.ask(Question(prompt(TEA, 2, style="clean"), max_tokens=60))
         changes, _ = read(answer + "\n", 2)
         assert any("water" in change.entity or "tea" in change.entity for change in changes)
 

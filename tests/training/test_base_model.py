@@ -76,6 +76,6 @@ def test_the_folder_has_the_models_tokens_and_words_and_nobody_else_is_asked(
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
-    result = CliRunner().invoke(app, ["train", "base", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["weights", "export", "--out", str(tmp_path)])
     assert isinstance(result.exception, InputError)
     assert [file.name for file in tmp_path.iterdir()] == ["mine"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from fluents.prompts.local import CLEAN, read
+from fluents.prompts.local import read
 from fluents.records import Procedure, StateChange, Trace
 from fluents.training.examples import TrainingExample, digest, examples, render, render_fixed, style_of
 
@@ -24,11 +24,11 @@ def test_every_step_of_an_annotated_procedure_is_an_example_and_no_other() -> No
 
 
 def test_the_cleaned_data_has_a_style_of_its_own() -> None:
-    assert (style_of("openpi"), style_of("openpi-c")) == ("", CLEAN)
+    assert (style_of("openpi"), style_of("openpi-c")) == ("plain", "clean")
 
 
 def _first() -> TrainingExample:
-    return examples([Trace(procedure=TEA, changes=CHANGES)], CLEAN)[0]
+    return examples([Trace(procedure=TEA, changes=CHANGES)], "clean")[0]
 
 
 def test_sampling_is_taught_in_any_order_and_the_single_pass_sorted() -> None:
@@ -57,7 +57,7 @@ def test_examples_are_told_apart_by_all_that_is_taught() -> None:
     others = [
         whole[:-1],
         whole[::-1],
-        examples([Trace(procedure=TEA, changes=CHANGES)], CLEAN),
+        examples([Trace(procedure=TEA, changes=CHANGES)], "clean"),
         examples([Trace(procedure=TEA, changes=CHANGES[1:])]),
         examples([Trace(procedure=TEA.replace(goal="Make coffee"), changes=CHANGES)]),
         [],

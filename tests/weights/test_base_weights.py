@@ -12,8 +12,7 @@ from tiny_weights import CONTENT, TINY
 
 from fluents.download import sha256_of
 from fluents.errors import ChecksumError, DataMissingError, UnknownNameError
-from fluents.weights import adapters, base_weights
-from fluents.weights.adapters import ADAPTERS, Adapter, adapter_path
+from fluents.weights import base_weights
 from fluents.weights.base_weights import (
     BASES,
     DEFAULT,
@@ -165,27 +164,3 @@ def test_is_here_goes_by_length(stored: Path) -> None:
     assert is_here(TINY)
     stored.write_bytes(b"short")
     assert not is_here(TINY)
-
-
-def test_adapters_are_checked_and_unknown_ones_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Adapter("a.gguf", "a.md", TINY.name, TINY.sha256, "MIT", "for the test")
-    monkeypatch.setitem(ADAPTERS, "mine", entry)
-    monkeypatch.setattr(adapters, "FOLDER", tmp_path)
-    with pytest.raises(UnknownNameError, match="mine"):
-        adapter_path("yours")
-    with pytest.raises(DataMissingError, match="not in this installation"):
-        adapter_path("mine")
-    (tmp_path / "a.gguf").write_bytes(CONTENT[1:])
-    with pytest.raises(ChecksumError, match="damaged"):
-        adapter_path("mine")
-    (tmp_path / "a.gguf").write_bytes(CONTENT)
-    assert adapter_path("mine") == tmp_path / "a.gguf"
-
-
-def test_every_shipped_adapter_is_whole_and_has_its_card_and_its_base() -> None:
-    for name, adapter in ADAPTERS.items():
-        assert adapter_path(name).is_file()
-        assert (adapters.FOLDER / adapter.card).is_file()
-        assert adapter.base in BASES
-    shipped = {path.stem for path in adapters.FOLDER.glob("*.gguf")}
-    assert shipped == {Path(adapter.file).stem for adapter in ADAPTERS.values()}

@@ -11,25 +11,28 @@ from fluents.cli.output import download_progress, messages, show_json
 
 
 def serve_model(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
-    adapter: Annotated[str, typer.Option(help="none, or a name from `fluents weights list`.")] = "none",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8080,
+    adapter: Annotated[str | None, typer.Option(help="Name of a shipped adapter, or a GGUF file you trained.")] = None,
     slots: Annotated[
-        int, typer.Option(min=1, max=64, help="Requests answered at once; with more than 1, answers may vary.")
+        int, typer.Option(min=1, max=64, help="Number of concurrent requests; with more than 1, answers may vary.")
     ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="The address as JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
 ) -> None:
     """Serve the embedded model to OpenAI-compatible clients on this machine, offline, until Ctrl-C.
 
-    Without an adapter it chats, poorly, being small: enough to try the llm tracker without a network. With one it
-    answers the embedded tracker's own prompt at /v1/completions.
+    Without an adapter the base model chats: badly, but enough to try the llm tracker offline. With an adapter, use
+    /v1/completions with the embedded tracker's own prompt.
 
     Example: `fluents serve-model --port 8080`
     """
     from fluents.trackers.model_server import Server, check_free, serve
     from fluents.weights import DEFAULT, ensure
+    from fluents.weights.adapters import open_adapter
     from fluents.weights.base_weights import find, is_here
 
     check_free(port)
+    if adapter is not None:
+        open_adapter(adapter)  # before anything is fetched: it may not be one
     if not is_here(find(DEFAULT)):
         with download_progress("fetching the model's weights (98 MB, once)") as progress:
             ensure(DEFAULT, progress)
@@ -39,13 +42,13 @@ def serve_model(
             show_json({"base_url": server.base_url, "model": server.model})
         else:
             print(f"serving {server.model} at {server.base_url}")
-            if adapter == "none":
+            if adapter is None:
                 options = f"--tracker llm --base-url {server.base_url} --model {server.model}"
                 print(f"try: fluents track recipe.txt {options}")
-            print("Ctrl-C ends it", flush=True)
+            print("press Ctrl-C to stop", flush=True)
 
     try:
-        with serve(port, None if adapter == "none" else adapter, slots) as server:
+        with serve(port, adapter, slots) as server:
             announce(server)
             forever = threading.Event()
             while not forever.wait(1):  # in short waits: on some systems a signal does not end a long one

@@ -10,7 +10,6 @@ import typer
 
 from fluents.cli.output import download_progress, step_progress
 from fluents.cli.track_run import SamplingOptions
-from fluents.cli.train import read_answers
 from fluents.errors import InputError, UnknownNameError
 from fluents.records import Procedure, Trace
 
@@ -72,7 +71,7 @@ def local_tracker(choice: LocalChoice, drawing: SamplingOptions) -> LocalTracker
             raise InputError(
                 f"{len(replay)} files of answers, but the setting {setting} has {len(chosen.voters)} adapters"
             )
-        return LocalTracker(chosen, [Replay(dict(read_answers(file))) for file in replay])
+        return LocalTracker(chosen, [Replay.read(file) for file in replay])
     if not is_here(find(DEFAULT)):
         with download_progress("fetching the model's weights (98 MB, once)") as progress:
             ensure(DEFAULT, progress)

@@ -1,73 +1,57 @@
-"""fluents train local | neural | sweep | base | sample"""
+"""fluents train adapter | neural | sweep | sample"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fluents import jsonl
 from fluents.cli.output import messages, step_progress
-from fluents.cli.train_neural import base, neural, sweep
+from fluents.cli.renamed import renamed
+from fluents.cli.train_neural import neural, sweep
 
 app = typer.Typer(
-    help="Teach models, and draw answers from them for whole datasets. Needs: pip install 'fluents\\[train]'",
-    no_args_is_help=True,
+    help="Train models, and sample their answers to whole datasets. Needs the extra `train`.", no_args_is_help=True
 )
 app.command()(neural)
 app.command()(sweep)
-app.command()(base)
+renamed(app, "local", "fluents train adapter")
+renamed(app, "base", "fluents weights export")
 
 
 @app.command()
-def local(
-    out: Annotated[Path, typer.Option(help="The folder for adapter, dev curve and checkpoints.")],
-    data: Annotated[list[str], typer.Option(help="Datasets, such as openpi; several teach both styles.")] = ["openpi"],  # noqa: B006
-    epochs: Annotated[int, typer.Option(min=1, help="Times through the data.")] = 3,
-    learning_rate: Annotated[float, typer.Option(help="At its highest, after the warm-up.")] = 7e-4,
-    batch: Annotated[int, typer.Option(min=1, help="Examples a step.")] = 32,
-    rank: Annotated[int, typer.Option(min=1, help="Of the LoRA matrices.")] = 32,
-    dropout: Annotated[float, typer.Option(min=0, max=1, help="On the LoRA path.")] = 0.0,
-    weight_decay: Annotated[float, typer.Option(min=0, help="Of AdamW.")] = 0.01,
-    unknown_count: Annotated[float, typer.Option(min=0, max=1, help="Share of prompts without the count.")] = 0.5,
-    one_pass: Annotated[float, typer.Option(min=0, max=1, help="Share of examples with sorted answers.")] = 0.3,
-    seed: Annotated[int, typer.Option(help="The same seed draws the same.")] = 1,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many examples, to try things out.")] = None,
+def adapter(
+    out: Annotated[Path, typer.Option(help="Folder for the adapter, the dev curve and the checkpoints.")],
+    data: Annotated[list[str], typer.Option(help="Dataset, such as openpi, or file of traces. Repeat for several.")] = [  # noqa: B006
+        "openpi"
+    ],
+    dev: Annotated[
+        list[str] | None, typer.Option(help="Traces for the dev loss; datasets bring their own. Repeat for several.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Number of passes over the data.")] = 3,
+    learning_rate: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = 7e-4,
+    batch: Annotated[int, typer.Option(min=1, help="Batch size.")] = 32,
+    rank: Annotated[int, typer.Option(min=1, help="Rank of the LoRA matrices.")] = 32,
+    dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout on the LoRA path.")] = 0.0,
+    weight_decay: Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")] = 0.01,
+    unknown_count: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of prompts that do not give the number of changes.")
+    ] = 0.5,
+    one_pass: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of examples that teach sorted answers, for one pass.")
+    ] = 0.3,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N examples.")] = None,
 ) -> None:
-    """Train an adapter for the embedded model on the train split of datasets; on a GPU if there is one.
+    """Train an adapter for the embedded model, on a GPU if there is one. `fluents track --adapter FILE` uses it.
 
-    A run that was interrupted goes on after its last whole epoch when started again.
+    An interrupted run continues after its last complete epoch when you start it again.
 
-    Example: `fluents train local --data openpi --data openpi-c --out runs/both`
+    Example: `fluents train adapter --data openpi --data openpi-c --out runs/both`
     """
-    from fluents.data.datasets import load_traces
-    from fluents.training.adapter import AdapterSettings, train
-    from fluents.training.examples import TrainingExample, examples, style_of
-    from fluents.weights import ensure
-
-    settings = AdapterSettings(
-        epochs=epochs,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        batch=batch,
-        rank=rank,
-        dropout=dropout,
-        unknown_count=unknown_count,
-        one_pass=one_pass,
-        seed=seed,
-    )
-
-    def taught(split: str) -> list[TrainingExample]:
-        # With one dataset there is one style, and it needs no name.
-        found = [
-            example
-            for name in data
-            for example in examples(load_traces(f"{name}:{split}"), style_of(name) if len(data) > 1 else "")
-        ]
-        return found[:limit]
+    from fluents.training.adapter import train_adapter
 
     with step_progress(f"training {out.name}", 0) as progress:
 
@@ -75,51 +59,47 @@ def local(
             if "dev_loss" in event:
                 messages.print(json.dumps(event), markup=False)
             else:
-                total = event["steps"] * epochs
-                progress((event["epoch"] - 1) * event["steps"] + event["step"], total)
+                progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * epochs)
 
-        adapter = train(ensure(), taught("train"), taught("dev"), out, settings, report)
-    messages.print(f"wrote {adapter}", markup=False)
+        path = train_adapter(
+            data,
+            out,
+            dev=dev or (),
+            epochs=epochs,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            batch=batch,
+            rank=rank,
+            dropout=dropout,
+            unknown_count=unknown_count,
+            one_pass=one_pass,
+            seed=seed,
+            limit=limit,
+            report=report,
+        )
+    messages.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
 @app.command()
 def sample(
-    source: Annotated[str, typer.Argument(help="A dataset's split, such as openpi:dev, or a file.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="The file for the answers.")],
-    adapter: Annotated[str, typer.Option(help="A shipped adapter's name, or a GGUF file.")] = "both",
-    style: Annotated[str, typer.Option(help="As the adapter was taught: '', 'Clean ', 'Sorted ' or both.")] = "",
-    samples: Annotated[int, typer.Option(min=1, help="Answers for each step.")] = 16,
-    temperature: Annotated[float, typer.Option(min=0, help="0 gives the likeliest answer.")] = 0.9,
-    seed: Annotated[int, typer.Option(help="The same seed draws the same.")] = 1,
+    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi:dev, or file of traces.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Write the answers to FILE.", metavar="FILE")],
+    adapter: Annotated[str, typer.Option(help="Name of a shipped adapter, or a GGUF file.")] = "both",
+    style: Annotated[str | None, typer.Option(help="Answer style, if the adapter was taught several.")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Number of answers per step.")] = 16,
+    temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature; 0 is greedy.")] = 0.9,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
-    """Draw the embedded model's answers for a whole dataset at once, with transformers, for `fluents track --replay`.
+    """Sample the embedded model's answers to a whole dataset in large batches, for `fluents track --replay`.
 
     Example: `fluents train sample openpi:dev --adapter both --samples 32 -o both.jsonl`
     """
     from fluents.data.file_formats import read_traces
     from fluents.decoding.sampling import Sampling
-    from fluents.prompts.local import prompt
-    from fluents.training.batch_sampling import sample as draw
-    from fluents.weights import ensure
-    from fluents.weights.adapters import ADAPTERS, adapter_path
+    from fluents.training.batch_sampling import sample_answers
 
-    path = adapter_path(adapter) if adapter in ADAPTERS else Path(adapter)
-    prompts = [
-        prompt(trace.procedure, step, style=style) for trace in read_traces(source) for step, _, _ in trace.by_step()
-    ]
     sampling = Sampling(samples=samples, temperature=temperature)
-    with step_progress(f"sampling {source}", len(prompts) * samples) as progress:
-        answers = draw(ensure(), path, prompts, sampling, seed, progress)
-    with jsonl.atomic_output(output) as stream:
-        for text, drawn in zip(prompts, answers, strict=True):
-            stream.write(json.dumps({"prompt": text, "answers": drawn}).encode() + b"\n")
-    messages.print(f"wrote the answers to {len(prompts)} prompts to {output}", markup=False)
-
-
-def read_answers(path: str) -> Iterator[tuple[str, list[str]]]:
-    """(prompt, answers) of a file that `fluents train sample` wrote."""
-    for where, line in jsonl.read_lines(path):
-        with jsonl.wrong_shape_is_input_error('not {"prompt": …, "answers": […]}', where):
-            value = jsonl.parse_json(line, where)
-            pair = str(value["prompt"]), [str(answer) for answer in value["answers"]]
-        yield pair
+    with step_progress(f"sampling {source}", 0) as progress:
+        answers = sample_answers(read_traces(source), adapter, sampling, style=style, seed=seed, report=progress)
+    answers.write(output)
+    messages.print(f"wrote the answers to {len(answers.answers)} prompts to {output}", markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""fluents train neural | sweep | base"""
+"""fluents train neural | sweep"""
 
 from __future__ import annotations
 
@@ -124,23 +124,6 @@ def _source(start: Start) -> str:
     if source is None:
         raise InputError("no model to begin with", fix="--model FOLDER, or --arch bart --download")
     return source
-
-
-def base(
-    out: Annotated[Path, typer.Option(help="The folder for configuration, weights and tokenizer.")],
-) -> None:
-    """Write the embedded model's base weights as a transformers folder, to begin `fluents train neural` with.
-
-    Example: `fluents train base --out models/base`
-    """
-    if out.exists() and any(out.iterdir()):
-        raise InputError("this folder is not empty", where=out, fix="choose another --out")
-    out.mkdir(parents=True, exist_ok=True)  # what cannot be written to is told before seconds are spent
-    from fluents.training.base_model import write_folder
-    from fluents.weights import ensure
-
-    write_folder(ensure(), out)
-    messages.print(f"the model is in {out}", markup=False)
 
 
 def sweep(

@@ -1,4 +1,4 @@
-"""fluents weights list | get | path | verify"""
+"""fluents weights list | get | path | verify | export"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def list_(as_json: AsJson = False) -> None:
     Example: `fluents weights list`
     """
     from fluents.report.terminal import table_of
-    from fluents.weights.adapters import ADAPTERS, FOLDER
+    from fluents.weights.adapters import ADAPTERS
     from fluents.weights.base_weights import BASES, is_here
 
     columns = ("name", "what", "licence", "size", "here", "from")
@@ -32,8 +32,7 @@ def list_(as_json: AsJson = False) -> None:
         (name, base.about, base.licence, base.size, is_here(base), base.requirement) for name, base in BASES.items()
     ]
     for name, adapter in ADAPTERS.items():
-        file = FOLDER / adapter.file
-        size = file.stat().st_size if file.is_file() else 0
+        size = adapter.path.stat().st_size if adapter.path.is_file() else 0
         found.append((name, adapter.about, adapter.licence, size, size > 0, "fluents"))
     if as_json:
         show_json([dict(zip(columns, row, strict=True)) for row in found])
@@ -93,8 +92,22 @@ def verify(name: Name = None, as_json: AsJson = False) -> None:
         print(f"{name}: ok")
 
 
+@app.command()
+def export(
+    out: Annotated[Path, typer.Option(help="Folder for the configuration, weights and tokenizer.")],
+) -> None:
+    """Export the base weights as a transformers folder, for `fluents train neural --model`. Needs the extra `train`.
+
+    Example: `fluents weights export --out models/base`
+    """
+    from fluents.training.base_model import export_base
+
+    export_base(out)
+    messages.print(f"wrote {out}", markup=False, soft_wrap=True)
+
+
 def _adapter(name: str | None) -> Path | None:
     """The file of a shipped adapter, checked; None for other names."""
-    from fluents.weights.adapters import ADAPTERS, adapter_path
+    from fluents.weights.adapters import ADAPTERS, open_adapter
 
-    return adapter_path(name) if name in ADAPTERS else None
+    return open_adapter(name).path if name in ADAPTERS else None

@@ -10,14 +10,24 @@ water | location | in kettle | in pot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
 
+from fluents.errors import InputError
 from fluents.records import Procedure, Reject, StateChange
 
 VERSION = "local-1"
 
-CLEAN, LIST = "Clean ", "Sorted "
-"""Styles the adapters are taught to answer in: OpenPI-C's annotation, and one sorted pass without repetition."""
+Style = Literal["plain", "clean", "sorted", "clean sorted"]
+"""How an adapter was taught to answer. Clean: as OpenPI-C is annotated. Sorted: one pass without repetition."""
+
+STYLE_WORDS: dict[Style, str] = {
+    "plain": "",
+    "clean": "Clean ",
+    "sorted": "Sorted ",
+    "clean sorted": "Clean Sorted ",
+}
+"""What asks for a style in the prompt."""
 
 UNKNOWN_COUNT = "?"
 """Stands for the number of changes where the model is to choose it."""
@@ -35,13 +45,26 @@ UTF-8, because a token is never less than one, and many scripts have a token for
 _SPACE = re.compile(r"\s+")
 
 
-def prompt(procedure: Procedure, step: int, *, style: str = "", count: int | None = None) -> str:
-    """The prompt for one step. `style` is the annotation style asked for, as the adapter was taught it."""
+def prompt(procedure: Procedure, step: int, *, style: Style = "plain", count: int | None = None) -> str:
+    """The prompt for one step, asking for one of the styles the adapter was taught."""
     past = _newest([one_line(text) for text in procedure.steps[: step - 1]])
     lines = [f"Goal: {_beginning(one_line(procedure.goal), MAX_GOAL_BYTES)}", *past]
     lines.append(f"Now: {_beginning(one_line(procedure.steps[step - 1]), MAX_STEP_BYTES)}")
-    lines.append(f"{style}Changes ({UNKNOWN_COUNT if count is None else count}):")
+    lines.append(f"{STYLE_WORDS[style]}Changes ({UNKNOWN_COUNT if count is None else count}):")
     return "\n".join(lines) + "\n"
+
+
+def choose_style(taught: Collection[str], style: str | None = None, *, one_pass: bool = False) -> Style:
+    """The style to ask an adapter in: `style` if it was taught that one, else the one that serves readers best."""
+    order: tuple[Style, ...] = ("clean sorted", "sorted", "clean", "plain")
+    if not one_pass:
+        order = (*order[2:], *order[:2])
+    if style is not None and style not in taught:
+        raise InputError(f"the adapter was not taught the `style` {style!r}", fix=f"one of: {', '.join(taught)}")
+    for known in order:
+        if known == style or (style is None and known in taught):
+            return known
+    raise InputError("the adapter was taught no style that this version of fluents knows", fix="update fluents")
 
 
 def one_line(text: str) -> str:

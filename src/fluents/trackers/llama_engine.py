@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from fluents import jsonl
 from fluents.decoding.sampling import Sampling
 from fluents.errors import FluentsError, InputError
 
@@ -155,7 +157,7 @@ class Engine:
 
 
 class Replay:
-    """Answers drawn before, by prompt: what was sampled elsewhere goes through the same tracker."""
+    """Recorded answers by prompt: what was sampled elsewhere goes through the same tracker."""
 
     def __init__(self, answers: dict[str, list[str]]) -> None:
         self.answers = answers
@@ -164,6 +166,22 @@ class Replay:
         if prompt not in self.answers:
             raise InputError("these samples hold no answer to this prompt", where=prompt[:200])
         return self.answers[prompt][: sampling.samples]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The answers in a file that `write` or `fluents train sample` wrote."""
+        answers = {}
+        for where, line in jsonl.read_lines(path):
+            with jsonl.wrong_shape_is_input_error('not {"prompt": …, "answers": […]}', where):
+                value = jsonl.parse_json(line, where)
+                answers[str(value["prompt"])] = [str(answer) for answer in value["answers"]]
+        return cls(answers)
+
+    def write(self, path: str | Path) -> None:
+        """Write a line of JSON for each prompt; the file is whole or not there."""
+        with jsonl.atomic_output(path) as stream:
+            for prompt, answers in self.answers.items():
+                stream.write(json.dumps({"prompt": prompt, "answers": answers}).encode() + b"\n")
 
 
 def free_cores() -> int:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from fluents.decoding.consensus import Consensus, consensus
 from fluents.decoding.sampling import Sampling
 from fluents.decoding.state_carryover import KnownStates
-from fluents.prompts.local import CLEAN, LIST, MAX_PROMPT_BYTES, VERSION, grammar, prompt, read
+from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
 from fluents.text.embedders import load_embedder
 from fluents.text.mentions import mentioned
 from fluents.trackers import OnStep
 from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__
-from fluents.weights import DEFAULT, ensure
-from fluents.weights.adapters import adapter_path
+from fluents.weights import ensure
+from fluents.weights.adapters import Adapter, open_adapter
 from fluents.weights.merge import merged
 
 MOST_LINES = 24
@@ -29,17 +30,17 @@ CONTEXT_PER_SLOT = 320
 
 @dataclass(frozen=True)
 class Voter:
-    """An adapter and the style it is asked to answer in."""
+    """An adapter (the name of a shipped one, or the path of a file) and the style it is asked to answer in."""
 
     adapter: str
-    style: str = ""
+    style: Style = "plain"
 
 
 @dataclass(frozen=True)
 class LocalSettings:
     """How the embedded tracker works. The named settings below are the ones that were measured."""
 
-    voters: tuple[Voter, ...] = (Voter("both", CLEAN),)
+    voters: tuple[Voter, ...] = (Voter("both", "clean"),)
     """More than one vote together, each with all its samples."""
     sampling: Sampling = field(default_factory=Sampling)
     consensus: Consensus = field(default_factory=lambda: Consensus(exact=4, most=7, distinct=True, no_change=1.3))
@@ -52,11 +53,13 @@ class LocalSettings:
 DEFAULT_SETTING = LocalSettings()
 """For readers: a handful of distinct changes a step."""
 
-FAST = LocalSettings(voters=(Voter("both", CLEAN + LIST),), sampling=Sampling(samples=1, temperature=0, max_tokens=128))
+FAST = LocalSettings(
+    voters=(Voter("both", "clean sorted"),), sampling=Sampling(samples=1, temperature=0, max_tokens=128)
+)
 """One pass, the likeliest answer."""
 
 _TWO = (Voter("both"), Voter("both-2"))
-_FOUR = (Voter("openpi-c"), Voter("both", CLEAN), Voter("both-2", CLEAN), Voter("both", CLEAN))
+_FOUR = (Voter("openpi-c"), Voter("both", "clean"), Voter("both-2", "clean"), Voter("both", "clean"))
 _METRIC = Consensus(exact=4, candidates=160, no_change=1.3)
 OPENPI = LocalSettings(_TWO, Sampling(samples=32), replace(_METRIC, most=30, recall=1.3), carry=False)
 OPENPI_C = LocalSettings(_FOUR, Sampling(samples=20), replace(_METRIC, most=24, recall=1.15), carry=False)
@@ -77,6 +80,14 @@ SETTINGS = {
     "openpi-c-clusters": OPENPI_C_CLUSTERS,
 }
 
+
+def with_adapter(settings: LocalSettings, adapter: str | Path, style: Style | None = None) -> LocalSettings:
+    """The same settings with this adapter alone, asked in `style`, or in the style that suits the settings best."""
+    taught = open_adapter(adapter).styles
+    one_pass = settings.sampling.temperature == 0
+    return replace(settings, voters=(Voter(str(adapter), choose_style(taught, style, one_pass=one_pass)),))
+
+
 CLUSTER_EMBEDDER = "all-MiniLM-L6-v2"
 
 
@@ -92,14 +103,15 @@ class LocalTracker:
     def __init__(self, settings: LocalSettings = DEFAULT_SETTING, samplers: list[Sampler] | None = None) -> None:
         self.settings = settings
         self._samplers = samplers
+        self._adapters = {voter.adapter: open_adapter(voter.adapter) for voter in settings.voters}
         self._embedder = load_embedder(CLUSTER_EMBEDDER) if settings.consensus.grouped else None
 
     def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
         """The changes of every step, each knowing its support and whether the text mentions its entity."""
         if self._samplers is None:
             loaded = {
-                adapter: _load(adapter, self.settings.sampling.samples, self._drafted)
-                for adapter in dict.fromkeys(voter.adapter for voter in self.settings.voters)
+                name: _load(adapter, self.settings.sampling.samples, self._drafted)
+                for name, adapter in self._adapters.items()
             }
             self._samplers = [loaded[voter.adapter] for voter in self.settings.voters]
         world = KnownStates()
@@ -119,13 +131,17 @@ class LocalTracker:
             rejects=tuple(rejects),
             provenance=Provenance(
                 tracker="local",
-                model=f"{DEFAULT} + {' + '.join(voter.adapter for voter in self.settings.voters)}",
+                model=self._model_name(),
                 prompt=VERSION,
                 decoding=self._decoding(),
                 seed=self.settings.seed,
                 version=__version__,
             ),
         )
+
+    def _model_name(self) -> str:
+        adapters = [self._adapters[voter.adapter] for voter in self.settings.voters]
+        return " + ".join([adapters[0].base, *(adapter.name for adapter in adapters)])
 
     def _drafted(self, line: str) -> None:
         if self.on_draft:
@@ -146,7 +162,10 @@ class LocalTracker:
         return consensus(samples, self.settings.consensus, self._embedder), rejects
 
     def _decoding(self) -> dict[str, Any]:
-        settings = {"styles": [voter.style.strip() for voter in self.settings.voters], **asdict(self.settings.sampling)}
+        settings = {
+            "styles": [STYLE_WORDS[voter.style].strip() for voter in self.settings.voters],
+            **asdict(self.settings.sampling),
+        }
         settings["carry"] = self.settings.carry
         if self._embedder is not None:
             settings["embedder"] = self._embedder.name
@@ -163,7 +182,7 @@ class _Adapted:
         return self._answer(prompt, sampling, seed)
 
 
-def _load(adapter: str, samples: int, on_line: Callable[[str], None]) -> Sampler:
+def _load(adapter: Adapter, samples: int, on_line: Callable[[str], None]) -> Sampler:
     slots = min(samples, 16)
-    model = merged(ensure(), adapter_path(adapter))
+    model = merged(ensure(adapter.base), adapter.path)
     return _Adapted(Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT), on_line)

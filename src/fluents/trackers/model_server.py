@@ -7,12 +7,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fluents.errors import InputError
 from fluents.trackers.llama_engine import ModelError, free_cores
 from fluents.weights import DEFAULT, ensure
-from fluents.weights.adapters import adapter_path
+from fluents.weights.adapters import open_adapter
 from fluents.weights.merge import merged
 
 HOST = "127.0.0.1"
@@ -29,7 +30,7 @@ class Server:
 
 
 @contextmanager
-def serve(port: int = 0, adapter: str | None = None, slots: int = 1) -> Iterator[Server]:
+def serve(port: int = 0, adapter: str | Path | None = None, slots: int = 1) -> Iterator[Server]:
     """Serve while the block runs; port 0 takes a free one.
 
     Without an adapter this is the base model, which chats; with one it completes the embedded tracker's own prompt.
@@ -37,9 +38,11 @@ def serve(port: int = 0, adapter: str | None = None, slots: int = 1) -> Iterator
     then depends on what else is asked at that moment.
     """
     check_free(port)
-    base = ensure(DEFAULT)
-    path = base if adapter is None else merged(base, adapter_path(adapter))
-    name = DEFAULT if adapter is None else f"{DEFAULT}+{adapter}"
+    if adapter is None:
+        path, name = ensure(DEFAULT), DEFAULT
+    else:
+        opened = open_adapter(adapter)
+        path, name = merged(ensure(opened.base), opened.path), f"{opened.base}+{opened.name}"
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the engine does, and for its reasons
     import xllamacpp
 

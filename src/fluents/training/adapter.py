@@ -1,4 +1,4 @@
-"""Train an adapter for the embedded model: LoRA on the base's seven projections, one loop, all knobs in Settings."""
+"""Train an adapter for the embedded model: LoRA on the base model's seven projections, one readable loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fluents.data.datasets import DATASETS
+from fluents.data.file_formats import read_traces
 from fluents.download import sha256_of
 from fluents.errors import InputError, MissingExtraError
 from fluents.jsonl import atomic_output
 from fluents.neural.network import best_device
+from fluents.prompts.local import VERSION
 from fluents.training.adapter_file import PROJECTIONS, write_adapter
 from fluents.training.base_model import END, encode, load_model, load_tokenizer
 from fluents.training.checkpoint_state import finite, load_state, log_so_far, save_state
-from fluents.training.examples import TrainingExample, digest, render, render_fixed
+from fluents.training.examples import TrainingExample, digest, examples, render, render_fixed, style_of, taught_styles
+from fluents.weights import BASES, ensure
+from fluents.weights.adapters import AdapterFacts
 
 try:
     import torch
@@ -29,12 +34,12 @@ except ImportError as error:
 
 @dataclass(frozen=True)
 class AdapterSettings:
-    """Every knob of a run."""
+    """The hyperparameters of a run. The defaults are those of the shipped adapters."""
 
     epochs: int = 3
     learning_rate: float = 7e-4
     warmup: float = 0.05
-    """Share of the steps over which the rate rises; then it falls along a cosine."""
+    """Share of the updates over which the learning rate rises; then it falls along a cosine."""
     weight_decay: float = 0.01
     batch: int = 32
     rank: int = 32
@@ -55,6 +60,77 @@ Tokens = tuple[list[int], int]
 Report = Callable[[dict[str, Any]], None]
 
 
+def train_adapter(
+    data: str | Path | Sequence[str | Path] = ("openpi",),
+    out: str | Path = "runs/adapter",
+    *,
+    dev: str | Path | Sequence[str | Path] = (),
+    epochs: int = AdapterSettings.epochs,
+    learning_rate: float = AdapterSettings.learning_rate,
+    weight_decay: float = AdapterSettings.weight_decay,
+    batch: int = AdapterSettings.batch,
+    rank: int = AdapterSettings.rank,
+    dropout: float = AdapterSettings.dropout,
+    unknown_count: float = AdapterSettings.unknown_count,
+    one_pass: float = AdapterSettings.one_pass,
+    seed: int = AdapterSettings.seed,
+    limit: int | None = None,
+    report: Report | None = None,
+) -> Path:
+    """Train an adapter on datasets or files of traces; returns the path of `out`/adapter.gguf, ready to track with.
+
+    A dataset's name ("openpi") means its train split, with its dev split to measure on; `dev` adds files or splits to
+    measure on. `limit` takes the first examples only. `report` is told of every update and epoch. A run that was
+    interrupted goes on after its last whole epoch.
+
+    >>> adapter = train_adapter(data=["openpi", "mine.jsonl"], out="runs/mine")
+    >>> fluents.track("Boil the water.", adapter=adapter)
+    """
+    settings = AdapterSettings(
+        epochs=epochs,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        batch=batch,
+        rank=rank,
+        dropout=dropout,
+        unknown_count=unknown_count,
+        one_pass=one_pass,
+        seed=seed,
+    )
+    taught, measured = _sources(data, dev)
+    several = len(taught) > 1
+    return train(
+        ensure(),
+        _read_examples(taught, several)[:limit],
+        _read_examples(measured, several)[:limit],
+        Path(out),
+        settings,
+        report or (lambda _: None),
+        data=[Path(source).name for source in taught],
+    )
+
+
+def _sources(data: str | Path | Sequence[str | Path], dev: str | Path | Sequence[str | Path]) -> tuple[list[str], ...]:
+    """(what to train on, what to measure on)."""
+    taught, measured = [], [str(source) for source in ([dev] if isinstance(dev, str | Path) else dev)]
+    for name in map(str, [data] if isinstance(data, str | Path) else data):
+        if name in DATASETS and not Path(name).exists():
+            taught.append(f"{name}:train")
+            measured += [f"{name}:dev"] if "dev" in DATASETS[name].splits else []
+        else:
+            taught.append(name)
+    return taught, measured
+
+
+def _read_examples(sources: Sequence[str], several: bool) -> list[TrainingExample]:
+    """With one source there is one style of annotation, and it needs no name."""
+    return [
+        example
+        for source in sources
+        for example in examples(read_traces(source), style_of(source) if several else "plain")
+    ]
+
+
 def train(
     base: Path,
     train_examples: Sequence[TrainingExample],
@@ -62,9 +138,11 @@ def train(
     out: Path,
     settings: AdapterSettings,
     report: Report = lambda _: None,
+    data: Sequence[str] = (),
 ) -> Path:
     """Train and write `out`/adapter.gguf and `out`/train.json (settings and dev curve). Resumes after the last epoch
-    whose checkpoint is there; a finished run is left as it is, one of other settings, base or data is refused."""
+    whose checkpoint is there; a finished run is left as it is, one of other settings, base or data is refused.
+    `data` names what the examples are from."""
     about = {
         "settings": asdict(settings),
         "base": sha256_of(base),
@@ -100,7 +178,15 @@ def train(
         report(log[-1])
         run.checkpoint(log, about)
     adapter = out / "adapter.gguf"
-    write_adapter(run.model, adapter, settings.rank, out.name)
+    facts = AdapterFacts(
+        base=next((name for name, known in BASES.items() if known.sha256 == about["base"]), base.stem),
+        base_sha256=sha256_of(base),
+        prompt=VERSION,
+        styles=taught_styles(train_examples, settings.one_pass),
+        data=tuple(data) or ("unnamed",),
+        data_sha256=digest(train_examples),
+    )
+    write_adapter(run.model, adapter, settings.rank, out.resolve().name, facts)
     summary = {"settings": asdict(settings), "examples": len(train_examples), "device": run.device_name, "log": log}
     (out / "train.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     return adapter

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluents.errors import InputError, MissingExtraError
+from fluents.weights.adapters import METADATA, AdapterFacts
 
 try:
     import gguf
@@ -46,8 +47,8 @@ def unpermute(rows: Array, heads: int) -> Array:
     return rows.reshape(heads, rows.shape[0] // heads // 2, 2, -1).swapaxes(1, 2).reshape(rows.shape)
 
 
-def write_adapter(model: Any, path: Path, alpha: float, name: str) -> None:
-    """Write a peft model's LoRA weights as a GGUF adapter in Q8_0."""
+def write_adapter(model: Any, path: Path, alpha: float, name: str, facts: AdapterFacts) -> None:
+    """Write a peft model's LoRA weights as a GGUF adapter in Q8_0, with what it was made from in its metadata."""
     heads = _heads(model.config)
     tensors: dict[str, Array] = {}
     for key, value in model.named_parameters():
@@ -64,6 +65,12 @@ def write_adapter(model: Any, path: Path, alpha: float, name: str) -> None:
     writer.add_name(name)
     writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
     writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(alpha))
+    for field, key in METADATA.items():
+        value = getattr(facts, field)
+        if isinstance(value, tuple):
+            writer.add_array(key, list(value))
+        else:
+            writer.add_string(key, value)
     for key, array in sorted(tensors.items()):
         kind = gguf.GGMLQuantizationType.Q8_0 if array.shape[-1] % 32 == 0 else gguf.GGMLQuantizationType.F16
         writer.add_tensor(key, gguf.quants.quantize(array, kind), raw_dtype=kind)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fluents.errors import MissingExtraError
+from fluents.errors import InputError, MissingExtraError
 from fluents.neural.checkpoint import WEIGHTS, save_weights, weights
 from fluents.neural.network import Network
+from fluents.weights import DEFAULT, ensure
 
 try:
     import torch
@@ -41,8 +42,15 @@ def encode(tokenizer: Any, text: str) -> list[int]:
     return ids
 
 
+def export_base(out: Path, name: str = DEFAULT) -> None:
+    """Write base weights as a transformers folder, which `fluents train neural` can start from."""
+    if out.exists() and any(out.iterdir()):
+        raise InputError("the folder `out` is not empty", where=out, fix="choose another folder")
+    out.mkdir(parents=True, exist_ok=True)  # before the weights are loaded: it may not be writable
+    write_folder(ensure(name), out)
+
+
 def write_folder(base: Path, folder: Path) -> None:
-    """The base model as a plain transformers folder, to begin `fluents train neural` with."""
     inner = load_tokenizer(base).backend_tokenizer
     end = inner.id_to_token(END)
     model = load_model(base, "cpu")

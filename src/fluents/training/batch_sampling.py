@@ -5,15 +5,20 @@ The samples are written to a file that the tracker can replay, so that everythin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from fluents.decoding.sampling import Sampling
 from fluents.errors import MissingExtraError
 from fluents.neural.network import best_device
+from fluents.prompts.local import choose_style, prompt
+from fluents.records import Trace
+from fluents.trackers.llama_engine import Replay
 from fluents.training.adapter_file import merge_adapter
 from fluents.training.base_model import END, encode, load_model, load_tokenizer
+from fluents.weights import ensure
+from fluents.weights.adapters import open_adapter
 
 try:
     import torch
@@ -27,6 +32,23 @@ ROWS = 2048
 """Sequences that run together; fewer need less memory."""
 
 GROUPED = "fluents-grouped"
+
+
+def sample_answers(
+    traces: Iterable[Trace],
+    adapter: str | Path,
+    sampling: Sampling,
+    *,
+    style: str | None = None,
+    seed: int = 1,
+    report: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Replay:
+    """Answers to every step of the traces, to replay; in `style`, or in the adapter's own for this sampling."""
+    opened = open_adapter(adapter)
+    chosen = choose_style(opened.styles, style, one_pass=sampling.temperature == 0)
+    prompts = [prompt(trace.procedure, step, style=chosen) for trace in traces for step, _, _ in trace.by_step()]
+    answers = sample(ensure(opened.base), opened.path, prompts, sampling, seed, report)
+    return Replay(dict(zip(prompts, answers, strict=True)))
 
 
 def sample(

@@ -8,10 +8,12 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fluents.prompts.local import CLEAN, LIST, prompt, target
+from fluents.prompts.local import Style, prompt, target
 from fluents.records import Procedure, Trace
 
 Fields = tuple[str, str, str, str]
+
+_SORTED: dict[Style, Style] = {"plain": "sorted", "clean": "clean sorted"}
 
 
 @dataclass(frozen=True)
@@ -21,10 +23,10 @@ class TrainingExample:
     procedure: Procedure
     step: int
     changes: tuple[Fields, ...]
-    style: str = ""
+    style: Style = "plain"
 
 
-def examples(traces: Iterable[Trace], style: str = "") -> list[TrainingExample]:
+def examples(traces: Iterable[Trace], style: Style = "plain") -> list[TrainingExample]:
     """Every step as an example. A procedure without a single change was never annotated, and teaches nothing."""
     found = []
     for trace in traces:
@@ -35,9 +37,15 @@ def examples(traces: Iterable[Trace], style: str = "") -> list[TrainingExample]:
     return found
 
 
-def style_of(dataset: str) -> str:
+def style_of(dataset: str) -> Style:
     """How a dataset's annotation is named in the prompt: OpenPI-C's is cleaner, and the model can be asked for it."""
-    return CLEAN if dataset.startswith("openpi-c") else ""
+    return "clean" if dataset.partition(":")[0] == "openpi-c" else "plain"
+
+
+def taught_styles(items: Iterable[TrainingExample], one_pass: float) -> tuple[Style, ...]:
+    """The styles that a model learns from these examples where a share `one_pass` is rendered sorted."""
+    styles = dict.fromkeys(example.style for example in items)
+    return (*(style for style in styles if one_pass < 1), *(_SORTED[style] for style in styles if one_pass > 0))
 
 
 def render(example: TrainingExample, rng: random.Random, *, unknown_count: float, one_pass: float) -> tuple[str, str]:
@@ -51,7 +59,7 @@ def render(example: TrainingExample, rng: random.Random, *, unknown_count: float
     if single:
         changes = list(dict.fromkeys(changes))
     count = None if rng.random() < unknown_count else len(changes)
-    style = example.style + (LIST if single else "")
+    style = _SORTED[example.style] if single else example.style
     return prompt(example.procedure, example.step, style=style, count=count), target(changes)
 
 

@@ -1,74 +1,179 @@
-"""The adapters that ship with fluents: small GGUF files that turn base weights into a tracker."""
+"""LoRA adapters: small GGUF files that turn base weights into a tracker; four ship with fluents, others you train.
+
+A trained file says in its own metadata what it is (`METADATA`). The shipped files are older than these keys: what they
+are stands in `ADAPTERS`, and their SHA-256 is checked.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from fluents.download import sha256_of
-from fluents.errors import ChecksumError, DataMissingError, UnknownNameError
+from fluents.errors import ChecksumError, DataMissingError, InputError, UnknownNameError
+from fluents.weights.base_weights import BASES, DEFAULT
 
 FOLDER = Path(__file__).with_name("adapters")
+
+METADATA = {
+    "base": "fluents.base",
+    "base_sha256": "fluents.base.sha256",
+    "prompt": "fluents.prompt",
+    "styles": "fluents.styles",
+    "data": "fluents.data",
+    "data_sha256": "fluents.data.sha256",
+}
+"""Field of `AdapterFacts` → its key in the metadata of a GGUF file."""
+
+
+@dataclass(frozen=True)
+class AdapterFacts:
+    """What an adapter was made from; stored in the metadata of its file."""
+
+    base: str
+    """Name of the base weights it belongs to."""
+    base_sha256: str
+    prompt: str
+    """Version of the prompt it was trained with (`fluents.prompts.local.VERSION`)."""
+    styles: tuple[str, ...]
+    """Answer styles it was taught (`fluents.prompts.local.Style`)."""
+    data: tuple[str, ...]
+    """Names of the datasets or files it was trained on."""
+    data_sha256: str
+    """Digest of the training examples; empty where it was not recorded."""
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter for the base weights `base`; `file` and `card` (its model card) are names in FOLDER."""
+    """An adapter on this machine, checked. `name` tells it from all others in the provenance of a trace."""
 
-    file: str
-    card: str
-    base: str
+    name: str
+    path: Path
     sha256: str
-    licence: str
-    about: str
+    facts: AdapterFacts
+    licence: str = ""
+    about: str = ""
+
+    @property
+    def base(self) -> str:
+        """Name of the base weights it belongs to."""
+        return self.facts.base
+
+    @property
+    def styles(self) -> tuple[str, ...]:
+        """Answer styles it was taught."""
+        return self.facts.styles
 
 
-ADAPTERS: dict[str, Adapter] = {
-    "openpi": Adapter(
-        file="openpi.gguf",
-        card="README.md",
-        base="smollm2-135m-instruct",
-        sha256="8a9b76c847fc5addb400fe6aafcc9d1a49dec51cfffb62dd52eea7277e3f68f4",
-        licence="CC BY-NC-SA 3.0",
-        about="trained on OpenPI v1.0",
-    ),
-    "openpi-c": Adapter(
-        file="openpi-c.gguf",
-        card="README.md",
-        base="smollm2-135m-instruct",
-        sha256="94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45",
-        licence="CC BY-NC-SA 3.0",
-        about="trained on OpenPI-C",
-    ),
-    "both": Adapter(
-        file="both.gguf",
-        card="README.md",
-        base="smollm2-135m-instruct",
-        sha256="f3b49de5c18a0115f1a5828bfc3905591f18a502712968fed9cb96dd477d1f82",
-        licence="CC BY-NC-SA 3.0",
-        about="trained on OpenPI v1.0 and OpenPI-C",
-    ),
-    "both-2": Adapter(
-        file="both-2.gguf",
-        card="README.md",
-        base="smollm2-135m-instruct",
-        sha256="d67f1a4737ae6a5366c5ded78e007f81c27380fa523a2cf1b883d15ee45a16d6",
-        licence="CC BY-NC-SA 3.0",
-        about="trained on OpenPI v1.0 and OpenPI-C, another seed, to vote with `both`",
-    ),
+def _shipped(name: str, sha256: str, about: str, data: tuple[str, ...], styles: tuple[str, ...]) -> Adapter:
+    facts = AdapterFacts(DEFAULT, BASES[DEFAULT].sha256, "local-1", styles, data, "")
+    return Adapter(name, FOLDER / f"{name}.gguf", sha256, facts, "CC BY-NC-SA 3.0", about)
+
+
+_BOTH = ("openpi:train", "openpi-c:train")
+_ONE_STYLE = ("plain", "sorted")
+_ALL_STYLES = ("plain", "sorted", "clean", "clean sorted")
+
+ADAPTERS = {
+    adapter.name: adapter
+    for adapter in (
+        _shipped(
+            "openpi",
+            "8a9b76c847fc5addb400fe6aafcc9d1a49dec51cfffb62dd52eea7277e3f68f4",
+            "trained on OpenPI v1.0",
+            _BOTH[:1],
+            _ONE_STYLE,
+        ),
+        _shipped(
+            "openpi-c",
+            "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45",
+            "trained on OpenPI-C",
+            _BOTH[1:],
+            _ONE_STYLE,
+        ),
+        _shipped(
+            "both",
+            "f3b49de5c18a0115f1a5828bfc3905591f18a502712968fed9cb96dd477d1f82",
+            "trained on OpenPI v1.0 and OpenPI-C",
+            _BOTH,
+            _ALL_STYLES,
+        ),
+        _shipped(
+            "both-2",
+            "d67f1a4737ae6a5366c5ded78e007f81c27380fa523a2cf1b883d15ee45a16d6",
+            "trained on OpenPI v1.0 and OpenPI-C, another seed, to vote with `both`",
+            _BOTH,
+            _ALL_STYLES,
+        ),
+    )
 }
+"""The adapters that ship with fluents, by name. FOLDER holds their files and their model card, README.md."""
+
+_REINSTALL = "install fluents again"
+_TRAIN = "train one with `fluents train adapter`; run again on the folder of an older run, it adds what is missing"
 
 
-def adapter_path(name: str) -> Path:
-    """The adapter's file, with its checksum checked."""
-    if name not in ADAPTERS:
-        raise UnknownNameError(f"unknown adapter {name!r}", fix=f"one of: {', '.join(ADAPTERS) or '(none is shipped)'}")
-    path = FOLDER / ADAPTERS[name].file
+def open_adapter(name_or_path: str | Path) -> Adapter:
+    """A shipped adapter by name, or one you trained by the path of its file, checked.
+
+    >>> open_adapter("both").styles
+    ('plain', 'sorted', 'clean', 'clean sorted')
+    """
+    if name_or_path in ADAPTERS:
+        return _checked(ADAPTERS[str(name_or_path)])
+    path = Path(name_or_path).expanduser()
     if not path.is_file():
-        raise DataMissingError(f"the adapter {name} is not in this installation", where=path, fix=_REINSTALL)
-    if sha256_of(path) != ADAPTERS[name].sha256:
-        raise ChecksumError(f"the adapter {name} is damaged", where=path, fix=_REINSTALL)
-    return path
+        if path.suffix == ".gguf" or path.parent != Path() or path.is_dir():
+            fix = f"give the .gguf file, or a name: {', '.join(ADAPTERS)}"
+            raise DataMissingError("there is no such adapter file", where=path, fix=fix)
+        raise UnknownNameError(
+            f"unknown adapter {str(name_or_path)!r}", fix=f"one of {', '.join(ADAPTERS)}, or the path of a .gguf file"
+        )
+    return _from_file(path)
 
 
-_REINSTALL = "pip install --force-reinstall --no-deps fluents"
+def _checked(adapter: Adapter) -> Adapter:
+    """A shipped adapter whose file is the one that was shipped."""
+    if not adapter.path.is_file():
+        raise DataMissingError(
+            f"the adapter {adapter.name} is not in this installation", where=adapter.path, fix=_REINSTALL
+        )
+    if sha256_of(adapter.path) != adapter.sha256:
+        raise ChecksumError(f"the adapter {adapter.name} is damaged", where=adapter.path, fix=_REINSTALL)
+    return adapter
+
+
+def _from_file(path: Path) -> Adapter:
+    sha256 = sha256_of(path)
+    for shipped in ADAPTERS.values():
+        if shipped.sha256 == sha256:
+            return replace(shipped, path=path)
+    found = _read_metadata(path)
+    if found.get("adapter.type") != "lora":
+        raise InputError("this GGUF file is not a LoRA adapter", where=path, fix=_TRAIN)
+    missing = [key for key in METADATA.values() if key not in found]
+    if missing:
+        raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=_TRAIN)
+    values = {field: found[key] for field, key in METADATA.items()}
+    for field in ("styles", "data"):
+        values[field] = tuple(map(str, values[field]))
+    facts = AdapterFacts(**values)
+    if facts.base not in BASES or BASES[facts.base].sha256 != facts.base_sha256:
+        raise InputError(
+            f"this adapter belongs to other base weights: {facts.base!r} with SHA-256 {facts.base_sha256[:12]}…",
+            where=path,
+            fix=f"fluents has these base weights: {', '.join(BASES)}",
+        )
+    return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
+
+
+def _read_metadata(path: Path) -> dict[str, Any]:
+    import gguf
+
+    try:
+        return {name: field.contents() for name, field in gguf.GGUFReader(str(path)).fields.items()}
+    except OSError as error:
+        raise InputError(f"cannot read the adapter: {error.strerror or error}", where=path) from None
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:  # all that its reader raises
+        raise InputError(f"this is not a whole GGUF file: {error}", where=path, fix=_TRAIN) from None

@@ -1,0 +1,34 @@
+"""`fluents train adapter | sample` and their neighbours, without torch: names, and mistakes told before the work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def fails(*arguments: str) -> str:
+    """Run what must end as a user's error: status 2, one message, no traceback."""
+    done = subprocess.run([sys.executable, "-m", "fluents", *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("train", "local", "--data", "openpi", "--out", "runs/x"), "fluents train adapter"),
+        (("train", "local", "--help"), "fluents train adapter"),
+        (("train", "base", "--out", "models/base"), "fluents weights export"),
+    ],
+)
+def test_an_old_name_names_the_new_one(old: tuple[str, ...], new: str) -> None:
+    assert f"this command is now `{new}`" in fails(*old)
+
+
+@pytest.mark.parametrize("adapter", ["yours", "nothing.gguf", __file__])
+def test_a_wrong_adapter_is_told_at_once(adapter: str) -> None:
+    assert fails("serve-model", "--port", "0", "--adapter", adapter).startswith("error: ")
