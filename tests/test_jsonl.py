@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -90,12 +91,12 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     jsonl.write([TRACE], path)
     before = path.read_bytes()
 
-    def failing() -> object:
+    def failing() -> Iterator[Trace]:
         yield TRACE
         raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError):
-        jsonl.write(failing(), path)  # type: ignore[arg-type]
+        jsonl.write(failing(), path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 

@@ -124,7 +124,8 @@ def validate(cls: type[AnyRecord], value: dict[str, Any], where: str) -> AnyReco
 
 def validate_json(cls: type[AnyRecord], data: bytes, where: str) -> AnyRecord:
     try:
-        return cls.__pydantic_validator__.validate_json(data)  # type: ignore[no-any-return]
+        record: AnyRecord = cls.__pydantic_validator__.validate_json(data)
+        return record
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
             parse_json(data, where)  # raises with the better message

@@ -7,7 +7,7 @@ from bike import BIKE, change
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.canonicalisation.name_facts import Fact, named, squashed
+from fluents.canonicalisation.name_facts import Fact, Field, named, squashed
 from fluents.records import Alternatives, StateChange
 
 
@@ -48,8 +48,8 @@ def test_names_without_words_are_told_apart_by_their_signs() -> None:
 
 @pytest.mark.parametrize("field", ["entity", "attribute"])
 @given(order=st.permutations(BIKE.changes))
-def test_the_order_of_the_changes_does_not_matter(field: str, order: list[StateChange]) -> None:
-    assert named(order, field) == named(BIKE.changes, field)  # type: ignore[arg-type]
+def test_the_order_of_the_changes_does_not_matter(field: Field, order: list[StateChange]) -> None:
+    assert named(order, field) == named(BIKE.changes, field)
 
 
 @given(st.lists(st.text(min_size=1).filter(str.strip), max_size=8))

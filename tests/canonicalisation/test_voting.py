@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,9 +55,9 @@ answers = st.lists(st.lists(st.lists(st.sampled_from([*NAMES, "ghost"]), max_siz
 
 
 @given(answers, st.randoms())
-def test_the_outcome_is_a_partition_and_no_order_matters(runs: list[list[list[str]]], chance: object) -> None:
+def test_the_outcome_is_a_partition_and_no_order_matters(runs: list[list[list[str]]], chance: random.Random) -> None:
     disjoint = [[list(dict.fromkeys(cluster)) for cluster in run] for run in runs]
     outcome = elected(disjoint, NAMES)
     assert sorted(name for cluster in outcome for name in cluster) == NAMES
-    chance.shuffle(disjoint)  # type: ignore[attr-defined]
+    chance.shuffle(disjoint)
     assert elected([[cluster[::-1] for cluster in run] for run in disjoint], NAMES[::-1]) == outcome

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_a_shape_of_four_files_needs_a_folder(tmp_path: Path) -> None:
 
 def test_segment_reads_standard_input_json_and_another_goal(tmp_path: Path) -> None:
     text = run("segment", "-", "--goal", "Brew", stdin="Boil the water. Pour it over the leaves.")
-    assert jsonl.loads(text.stdout).goal == "Brew"  # type: ignore[union-attr]
+    assert cast(Procedure, jsonl.loads(text.stdout)).goal == "Brew"
     api = run("segment", "-", stdin=json.dumps({"id": "1", "goal": "Tea", "steps": ["Boil."]}))
     assert jsonl.loads(api.stdout).id == "1"
     again = run("segment", "-", stdin=api.stdout)

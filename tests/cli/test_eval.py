@@ -7,7 +7,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -316,8 +316,8 @@ def test_a_list_of_everything_would_not_pass_for_streaming(tmp_path: Path) -> No
     small, large = (write_traces(tmp_path / f"{count}.jsonl", count) for count in SIZES)
 
     def score(path: Path) -> object:
-        held = list(jsonl.read(path))
-        return original(held, held)  # type: ignore[arg-type]
+        held = cast(list[Trace], list(jsonl.read(path)))
+        return original(held, held)
 
     score(small)
     growth = peak_memory(lambda: score(large)) - peak_memory(lambda: score(small))

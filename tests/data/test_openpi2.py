@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,7 @@ from fluents.data.datasets import load_traces
 from fluents.data.file_formats import read_file
 from fluents.errors import InputError
 from fluents.jsonl import dumps, loads
-from fluents.records import AttributeCluster
+from fluents.records import AttributeCluster, Trace
 
 V2 = "allenai/openpi-dataset/v2.0"
 VARIANTS: dict[str, str | None] = {
@@ -30,8 +30,8 @@ VARIANTS: dict[str, str | None] = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_comes_back_as_it_was(mirror: Path, name: str) -> None:
     published = json.loads((mirror / V2 / f"data/{name}.json").read_text())
-    traces = [loads(dumps(trace)) for trace in openpi2.traces(published, name, name, VARIANTS[name])]
-    assert openpi2_write.document(traces) == published  # type: ignore[arg-type]
+    traces = [cast(Trace, loads(dumps(trace))) for trace in openpi2.traces(published, name, name, VARIANTS[name])]
+    assert openpi2_write.document(traces) == published
 
 
 def test_the_expanded_variant_comes_back_but_for_the_order_of_joined_lists(mirror: Path) -> None:

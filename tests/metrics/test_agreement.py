@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,8 +91,9 @@ def test_measurements_are_not_labels() -> None:
 
 
 def test_an_unknown_level_is_refused() -> None:
+    level: Any = "ratio"
     with pytest.raises(UnknownNameError, match="nominal, ordinal, interval"):
-        agreement(FOUR_OBSERVERS, level="ratio")  # type: ignore[arg-type]
+        agreement(FOUR_OBSERVERS, level=level)
 
 
 def test_every_measure_is_found_here() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -125,8 +126,9 @@ def test_gold_without_clusters_is_refused(gold: Groupings) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
+    level: Any = "steps"
     with pytest.raises(UnknownNameError, match="entities, attributes"):
-        clustering(entities("a"), entities("a"), level="steps")  # type: ignore[arg-type]
+        clustering(entities("a"), entities("a"), level=level)
 
 
 labels = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=10)

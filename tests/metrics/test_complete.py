@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fluents.data.datasets import load_traces
 from fluents.metrics.complete import EXPANDED, PLAIN, complete, gold_units
 from fluents.records import Alternatives, AttributeCluster, EntityCluster, Procedure, StateChange, Trace
+from fluents.scoring import Mode
 from fluents.text.template import parse_all
 
 PROCEDURE = Procedure(id="tea", steps=("Boil.", "Pour."))
@@ -50,9 +51,9 @@ def said(*sentences: str) -> Trace:
     ],
 )
 @pytest.mark.usefixtures("mirror")
-def test_released_outputs_get_their_known_scores(model: str, mode: str, plain: str, expanded: str) -> None:
+def test_released_outputs_get_their_known_scores(model: str, mode: Mode, plain: str, expanded: str) -> None:
     pred = load_traces(f"openpi2-outputs:{model}-sentences")
-    score = complete(load_traces("openpi2:dev"), pred, mode=mode)  # type: ignore[arg-type]
+    score = complete(load_traces("openpi2:dev"), pred, mode=mode)
     assert [f"{score[row]['f1']:.1f}" for row in (PLAIN, EXPANDED)] == [plain, expanded]
 
 

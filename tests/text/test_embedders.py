@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,8 +106,8 @@ class FakeTransformer:
 
 @pytest.fixture
 def sentence_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("sentence_transformers")
-    module.SentenceTransformer = FakeTransformer  # type: ignore[attr-defined]
+    module: Any = ModuleType("sentence_transformers")
+    module.SentenceTransformer = FakeTransformer
     monkeypatch.setitem(sys.modules, "sentence_transformers", module)
 
 

@@ -120,8 +120,10 @@ def test_an_unknown_adapter_is_told() -> None:
 def test_the_command_says_how_to_use_it_and_ctrl_c_ends_it_cleanly(model_cache: Path) -> None:
     command = [sys.executable, "-m", "fluents", "serve-model", "--port", "0"]
     environment = {**os.environ, "FLUENTS_CACHE": str(model_cache)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, env=environment, text=True, **pipes) as running:  # type: ignore[call-overload]
+    with subprocess.Popen(
+        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout
         lines = [running.stdout.readline() for _ in range(3)]
         address = lines[0].split()[-1]
         with urlopen(f"{address}/models", timeout=10) as response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,9 +79,9 @@ def test_an_absent_file_is_told_with_the_remedy() -> None:
 
 
 @pytest.mark.parametrize("ask", [weights_path, verify])
-def test_an_unknown_name_lists_those_there_are(ask: object) -> None:
+def test_an_unknown_name_lists_those_there_are(ask: Callable[[str], Path]) -> None:
     with pytest.raises(UnknownNameError, match=DEFAULT):
-        ask("../tiny")  # type: ignore[operator]
+        ask("../tiny")
 
 
 def test_a_file_is_hashed_once_and_then_trusted_by_every_process(stored: Path, hashed: list[Path]) -> None:

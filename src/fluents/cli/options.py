@@ -32,7 +32,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given, **choices)
 
     run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-    run.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    setattr(run, "__signature__", signature.replace(parameters=shown))  # noqa: B010 - mypy knows no such attribute
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
 
