@@ -6,13 +6,12 @@ import pytest
 
 from fluents.segmentation.layout import (
     LayoutLine,
-    Role,
     is_part_title,
     is_title,
     read_layout,
-    section_role,
     with_group_titles,
 )
+from fluents.segmentation.section_names import Role, section_role
 
 
 def kinds(text: str) -> list[str]:

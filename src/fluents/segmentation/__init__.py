@@ -6,7 +6,7 @@ What counts as a step:
   (wrapped lines, paragraphs, sub-bullets) belongs to it; prose or bullets before the first item do not.
 - A numbered or bold heading with the prose under it; in a section that is named as steps, any heading with prose.
 - Elsewhere every sentence, or every line where the text is verse or has one step a line.
-- Nothing in sections of what is needed or remarked (`layout.SECTION_ROLES`), and no introduction.
+- Nothing in sections of what is needed or remarked (`section_names`), and no introduction.
 
 Words are never added. Where parts that had no punctuation are joined, a full stop or a semicolon parts them.
 """
@@ -26,17 +26,17 @@ from fluents.segmentation.layout import (
     is_part_title,
     is_title,
     read_layout,
-    section_role,
     with_group_titles,
 )
 from fluents.segmentation.markup import plain_text, readable, without_html_blocks
+from fluents.segmentation.section_names import GOAL_WORDS, section_role
 from fluents.segmentation.sections import find_steps
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 """No procedure comes near this; a larger file is something else."""
 
 _HOW_TO = re.compile(r"how\s+to\s+(?=\S)", re.IGNORECASE)
-_GOAL_LABEL = re.compile(r"(?:title|goal|task|recipe)\s*[:：]\s*(?=\S)", re.IGNORECASE)
+_GOAL_LABEL = re.compile(rf"(?:{GOAL_WORDS})\s*[:：]\s*(?=\S)", re.IGNORECASE)
 _FRONT_MATTER_KEY = re.compile(r"[A-Za-z_][\w-]*\s*:")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fluents.segmentation.sentences import ends_sentence
 
-_LABEL = re.compile(r"(\s*)(?:([a-z]|[ivx]{2,4})\.|(\d{1,3}(?:\.\d{1,3}){0,4}))\s+(\S.*)")
+_LABEL = re.compile(r"(\s*)(?:([a-z]|[ivx]{2,4})\.|(\d{1,6}(?:\.\d{1,3}){0,4}))\s+(\S.*)")
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
 _NEXT_LETTER = {*pairwise("abcdefghijklmnopqrstuvwxyz"), *pairwise(_ROMAN)}
 

@@ -9,23 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from fluents.segmentation.labels import with_usual_labels
+from fluents.segmentation.section_names import STEP_WORDS, section_role
 from fluents.segmentation.sentences import ends_sentence
-
-Role: TypeAlias = Literal["steps", "needs", "remarks"]
-
-_ROLE_NAMES: dict[Role, str] = {
-    "steps": "steps, step by step, method, directions, instructions, procedure, preparation, protocol",
-    "needs": "ingredients, ingredient list, materials, equipment, tools, supplies, reagents, requirements, "
-    "you need, you will need, you'll need, what you need, what you will need, what you'll need, "
-    "things you need, things you will need, things you'll need",
-    "remarks": "note, notes, tip, tips, warning, warnings, caution, cautions, introduction, overview, about, "
-    "background, nutrition, references, sources, related articles",
-}
-SECTION_ROLES: dict[str, Role] = {name: role for role, names in _ROLE_NAMES.items() for name in names.split(", ")}
-"""What a section of this name holds. Only "steps" are steps; what is needed and what is remarked are not."""
 
 LABEL_LEVEL = 7
 """The level of headings without "#": bold lines, and plain lines that name what follows. Below all of Markdown's."""
@@ -33,16 +21,20 @@ LABEL_LEVEL = 7
 MAX_TITLE_LENGTH = 80
 """A longer line is a sentence, whatever it ends in."""
 
+SURE_NUMBER = 999
+"""A larger number at the start of a line may be a year or an amount: it counts an item only after the one before it."""
+
 MAX_NUMBER_GAP = 5
 """Numbers skipped in a list by mistake. A larger jump is a sentence that was wrapped before its last number."""
 
 _NUMBER_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _STEP_LABEL = re.compile(
-    rf"(?i:step)\s{{1,3}}#?(?:(\d{{1,3}})|(?i:({'|'.join(_NUMBER_WORDS)}))\b)"
-    r"(?:\s?[:.)\-–—]{1,3}(?!\d)|(?=[*_]{1,3}(?:[\s:.]|$))|$|(?=\s[^\W\d_a-z]))"
+    rf"(?:(?i:{STEP_WORDS})\s{{0,3}}#?(?:(\d{{1,6}})|(?<=\s)(?i:({'|'.join(_NUMBER_WORDS)}))\b)|"
+    r"第\s?(\d{1,6})\s?[步歩])"
+    r"(?:\s?[:：.)、\-–—]{1,3}(?!\d)|(?=[*_]{1,3}(?:[\s:.]|$))|$|(?=\s[^\W\d_a-z]))"
 )
-_NUMBER = re.compile(r"(?:(\d{1,3})(?:\.\d{1,3}){0,4}(?:\.\)|[.)、．])(?!\d)|\((\d{1,3})\)|(\d{1,2})$)")
-_BULLET = re.compile(r"[-*+–—·](?=\s)|-(?=[^\W\d_])|[•‣◦▪▫●○■□∙⁃✓✔☐☑]|\(?(?:[a-z]|[ivx]{2,4})\)(?=\s)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:(\d{1,6})(?:\.\d{1,3}){0,4}(?:\.\)|[.)、．])(?!\d)|\((\d{1,6})\)|(\d{1,2})$)")
+_BULLET = re.compile(r"[-*+–—·](?=\s)|-(?=[^\W\d_])|[•‣◦▪▫●○■□∙・⁃✓✔☐☑]|\(?(?:[a-z]|[ivx]{2,4})\)(?=\s)", re.IGNORECASE)
 _CHECKBOX = re.compile(r"\[[ xX]\]\s")
 _EMPHASIS = re.compile(r"\*{1,3}|_{1,3}")
 _ATX_HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
@@ -94,16 +86,6 @@ def read_layout(text: str) -> list[LayoutLine]:
     return lines
 
 
-def section_role(title: str) -> Role | None:
-    """What a section of this title holds, if it is one of the names known."""
-    name = title.lower().replace("’", "'").partition("(")[0].partition(" for ")[0].strip(" :*_#-")
-    name = name.removesuffix(" needed").removesuffix(" required")
-    if name in SECTION_ROLES:
-        return SECTION_ROLES[name]
-    roles = {SECTION_ROLES.get(part.strip()) for part in re.split(r" and |&|/|,", name)}
-    return roles.pop() if len(roles) == 1 else None
-
-
 def is_part_title(title: str) -> bool:
     """Whether it is "Part 1", "Method 2 of 3: …" or the like: the name of a group of steps."""
     match = _PART.fullmatch(title)
@@ -151,7 +133,7 @@ def _heading(content: str, indent: int, previous: LayoutLine, last_number: int |
 def _numbered_heading(text: str, level: int) -> LayoutLine:
     """With its number apart if it has one ("1. Boil the water", "Step 1: …")."""
     marked = _numbered(text)
-    if marked is None:
+    if marked is None or marked[0] > SURE_NUMBER:
         return LayoutLine("heading", text, level=level)
     number, marker, rest = marked
     return LayoutLine("heading", rest, level=level, number=number, marker=marker)
@@ -170,14 +152,16 @@ def _item(content: str, indent: int, previous: LayoutLine, last_number: int | No
     marked = _numbered(content)
     if marked is not None:
         number, marker, rest = marked
-        if "step" in marker.lower() or _starts_item(number, previous, last_number):
+        says_step = marker[0].isalpha()
+        if says_step or _starts_item(number, previous, last_number):
             return LayoutLine("item", _unchecked(rest), indent, number, marker)
         return None
     bullet = _BULLET.match(content)
     if bullet is None:
         return None
     rest = _unchecked(content[bullet.end() :].strip())
-    if inner := _numbered(rest):  # "- 1. Boil the water"
+    inner = _numbered(rest)
+    if inner and inner[0] <= SURE_NUMBER:  # "- 1. Boil the water"
         return LayoutLine("item", inner[2], indent, inner[0], inner[1])
     return LayoutLine("item", rest, indent, marker=bullet[0])
 
@@ -191,7 +175,7 @@ def _numbered(content: str) -> tuple[int, str, str] | None:
     emphasis = mark[0] if (mark := _EMPHASIS.match(content)) else ""
     start = len(emphasis)
     if label := _STEP_LABEL.match(content, start):
-        number = int(label[1]) if label[1] else _NUMBER_WORDS.index(label[2].lower()) + 1
+        number = _NUMBER_WORDS.index(label[2].lower()) + 1 if label[2] else int(label[1] or label[3])
     elif label := _NUMBER.match(content, start):
         number = int(label[1] or label[2] or label[3])
     else:
@@ -204,6 +188,8 @@ def _numbered(content: str) -> tuple[int, str, str] | None:
 
 def _starts_item(number: int, previous: LayoutLine, last_number: int | None) -> bool:
     """Whether a number at the start of a line counts an item, or ends the sentence of the line before."""
+    if number > SURE_NUMBER:
+        return last_number is not None and last_number < number <= last_number + MAX_NUMBER_GAP
     if previous.kind in ("blank", "heading"):
         return True
     if last_number is None:

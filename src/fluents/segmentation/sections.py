@@ -7,14 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
-from fluents.segmentation.layout import LABEL_LEVEL, LayoutLine, Role, is_part_title, section_role
+from fluents.segmentation.layout import LABEL_LEVEL, LayoutLine, is_part_title
 from fluents.segmentation.markup import plain_text
+from fluents.segmentation.section_names import Role, section_role
 from fluents.segmentation.sentences import ends_sentence, split_sentences
 
 WRAP_WIDTH = 60
 """Text is rarely wrapped narrower than this: a shorter line was ended on purpose."""
 
 _SENTENCE_LABEL = re.compile(r"([^:：.]{1,40})[:：]\s*(?=\S)")
+_LABEL_INSIDE = re.compile(r"(?<=[.!?。！？)] )([^:：.!?]{1,40})[:：]")
+_DURATION = re.compile(r"\D{0,10}\d[\d\s.,:–-]*[^\W\d]{1,12}\.?")
 
 
 def find_steps(lines: Sequence[LayoutLine]) -> list[str]:
@@ -145,8 +148,12 @@ class _StepText:
     def __init__(self, text: str) -> None:
         self._parts: list[tuple[str, list[str]]] = [("", [text])]
         self._after_blank = False
+        self._in_remark = False
 
     def add(self, line: LayoutLine) -> None:
+        self._in_remark = line.kind != "blank" and (_is_remark(line) or (self._in_remark and line.kind == "text"))
+        if self._in_remark:
+            return
         if line.kind == "item":
             self._parts.append((";", [line.text]))
         elif line.kind == "text" and self._after_blank:
@@ -166,16 +173,33 @@ class _StepText:
             if pieces and piece and not ends_sentence(pieces[-1]) and pieces[-1][-1] not in ":;,-–—：；，":
                 pieces[-1] += mark
             pieces += [piece] if piece else []
-        return " ".join(pieces)
+        return _without_remarks(" ".join(pieces))
+
+
+def _is_remark(line: LayoutLine) -> bool:
+    """Whether a line begins as in "Note: store the eluate at 4 °C" rather than with a part of the step."""
+    label = _SENTENCE_LABEL.match(plain_text(line.text))
+    return label is not None and section_role(label[1]) == "remarks"
+
+
+def _without_remarks(step: str) -> str:
+    """The step without sentences such as "Tip: use a thermometer."; all of it where nothing else would be left."""
+    if not any(section_role(label[1]) == "remarks" for label in _LABEL_INSIDE.finditer(step)):
+        return step
+    sentences = [sentence for sentence in split_sentences(step) if _unlabelled(sentence)]
+    return " ".join(sentences) or step
 
 
 def _list_steps(lines: Sequence[LayoutLine]) -> list[str]:
     items = [line for line in lines if line.kind == "item"]
-    margin = min(item.indent for item in items) + 1  # numbers may be set flush right: " 9." over "10."
+    margin = min(item.indent for item in items) + 1
     numbered = any(item.number is not None and item.indent <= margin for item in items)
+    # Numbers may be set flush right, "  9." over "100.": then they end, not begin, at one column.
+    right = max((_number_end(item) for item in items if item.number is not None and item.indent <= margin), default=0)
     steps: list[_StepText] = []
     for line in lines:
-        is_step = line.kind == "item" and line.indent <= margin and (line.number is not None or not numbered)
+        at_margin = line.indent <= margin or (line.number is not None and _number_end(line) == right)
+        is_step = line.kind == "item" and at_margin and (line.number is not None or not numbered)
         if is_step or (line.kind == "item" and not steps and not numbered):
             steps.append(_StepText(line.text))
         elif steps:
@@ -184,6 +208,10 @@ def _list_steps(lines: Sequence[LayoutLine]) -> list[str]:
         first = next(item for item in items if item.number is not None)
         return _unrolled(steps[0].joined(), first)
     return [step.joined() for step in steps]
+
+
+def _number_end(item: LayoutLine) -> int:
+    return item.indent + len(item.marker)
 
 
 def _unrolled(text: str, first: LayoutLine) -> list[str]:
@@ -222,7 +250,8 @@ def _unlabelled(sentence: str) -> list[str]:
     role = section_role(label[1]) if label else None
     if label is None or role is None:
         return [sentence]
-    return [sentence[label.end() :]] if role == "steps" else []
+    rest = sentence[label.end() :]
+    return [rest] if role == "steps" and not _DURATION.fullmatch(rest) else []  # "Preparation: 20 minutes"
 
 
 def _is_one_step_a_line(lines: Sequence[str]) -> bool:
