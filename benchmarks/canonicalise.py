@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluents.canonicalisation.clusters import canonicalise
+from fluents.canonicalisation import canonicalise
 from fluents.canonicalisation.feature_method import FeatureMethod
 from fluents.records import Procedure, StateChange, Trace
 

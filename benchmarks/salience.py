@@ -27,8 +27,9 @@ from fluents.data.datasets import load_traces
 from fluents.errors import DataMissingError
 from fluents.metrics.salience import others, salience
 from fluents.records import Trace
-from fluents.salience.feature_rater import BOTH, RATER, WEIGHTS, LabelledFeatures, lesson, ratings, taught
+from fluents.salience.feature_rater import RATER, WEIGHTS, LabelledFeatures, fit, labelled_features, predict
 from fluents.salience.features import TraceMeasurements
+from fluents.salience.rater import SCOPES
 from fluents.salience.ridge import Ridge
 from fluents.scoring import Scope
 from fluents.scoring.bootstrap import intervals
@@ -52,33 +53,35 @@ class Study:
 
     def __init__(self, traces: Iterable[Trace]) -> None:
         embedder = StaticEmbedder()
-        self.scenes = {trace.id: TraceMeasurements(trace, embedder) for trace in traces}
+        self.measured = {trace.id: TraceMeasurements(trace, embedder) for trace in traces}
         self.people = [id_ for fold in SALIENCE_FOLDS for id_ in fold]
-        self.others = [id_ for id_ in self.scenes if id_ not in self.people]
-        self._lessons: dict[tuple[Scope, tuple[str, ...]], dict[str, LabelledFeatures]] = {
-            (scope, raters): {id_: lesson(scene, scope, raters) for id_, scene in self.scenes.items()}
-            for scope in BOTH
+        self.others = [id_ for id_ in self.measured if id_ not in self.people]
+        self._data: dict[tuple[Scope, tuple[str, ...]], dict[str, LabelledFeatures]] = {
+            (scope, raters): {
+                id_: labelled_features(measured, scope, raters) for id_, measured in self.measured.items()
+            }
+            for scope in SCOPES["both"]
             for raters in (MODELS[:1], MODELS)
         }
 
     def learnt(self, scope: Scope, recipe: Recipe, procedures: Iterable[str], without: str = "") -> Ridge:
-        lessons = self._lessons[scope, recipe.raters]
-        return taught([_less(lessons[id_], without) for id_ in procedures], recipe.penalty)
+        data = self._data[scope, recipe.raters]
+        return fit([_less(data[id_], without) for id_ in procedures], recipe.penalty)
 
     def fixed(self, scope: Scope, recipe: Recipe, without: str = "") -> Score:
         """Each fold rated by what all other procedures teach by one recipe."""
         rated: list[Trace] = []
         for fold in SALIENCE_FOLDS:
-            weights = self.learnt(scope, recipe, [id_ for id_ in self.scenes if id_ not in fold], without)
+            weights = self.learnt(scope, recipe, [id_ for id_ in self.measured if id_ not in fold], without)
             rated += self.rated(scope, weights, fold)
         return self.score(rated)
 
     def rated(self, scope: Scope, weights: Ridge, procedures: Iterable[str]) -> list[Trace]:
-        scenes = [self.scenes[id_] for id_ in procedures]
-        return [scene.trace.replace(salience=tuple(ratings(scene, scope, weights))) for scene in scenes]
+        measured = [self.measured[id_] for id_ in procedures]
+        return [one.trace.replace(salience=tuple(predict(one, scope, weights))) for one in measured]
 
     def score(self, rated: Sequence[Trace]) -> Score:
-        return salience([self.scenes[trace.id].trace for trace in rated], rated, rater=RATER)
+        return salience([self.measured[trace.id].trace for trace in rated], rated, rater=RATER)
 
     def chosen(self, scope: Scope, fold: Sequence[str]) -> Recipe:
         """The recipe that agrees best with A1 on the other folds, each rated by what the rest taught."""
@@ -87,7 +90,7 @@ class Study:
             rated: list[Trace] = []
             for inner in SALIENCE_FOLDS:
                 if inner != fold:
-                    weights = self.learnt(scope, recipe, [i for i in self.scenes if i not in (*fold, *inner)])
+                    weights = self.learnt(scope, recipe, [i for i in self.measured if i not in (*fold, *inner)])
                     rated += self.rated(scope, weights, inner)
             return self.score(rated)[f"{scope} raw"]["r"]
 
@@ -97,7 +100,7 @@ class Study:
         rated, recipes = [], []
         for _, fold in held_out(SALIENCE_FOLDS):
             recipes.append(self.chosen(scope, fold))
-            weights = self.learnt(scope, recipes[-1], [id_ for id_ in self.scenes if id_ not in fold])
+            weights = self.learnt(scope, recipes[-1], [id_ for id_ in self.measured if id_ not in fold])
             rated += self.rated(scope, weights, fold)
         return rated, recipes
 
@@ -106,7 +109,7 @@ ZEROS = "the rule that learns 0"
 
 
 def _less(one: LabelledFeatures, group: str) -> LabelledFeatures:
-    """A lesson without the features of a group, there and here; or without zeros, which no model could say."""
+    """Training data without the features of a group, there and here; or without zeros, which no model could say."""
     if group == ZEROS:
         return LabelledFeatures(one.columns, np.maximum(one.labels, 1.0))
     left = {name: column for name, column in one.columns.items() if name.split(":")[0].removesuffix(" here") != group}
@@ -118,7 +121,7 @@ def main() -> None:
         study = Study(load_traces("openpi2:dev"))
     except DataMissingError as error:
         sys.exit(f"needs OpenPI2.0: {error}")
-    for scope in BOTH:
+    for scope in SCOPES["both"]:
         print(f"\n{scope}: {' / '.join(ROWS[scope])}")
         rated, recipes = study.cross_validated(scope)
         for recipe, times in Counter(recipes).most_common():
@@ -137,14 +140,14 @@ def main() -> None:
         if scope == "local":
             _show("fixed, without learnt 0", study.fixed(scope, recipe, ZEROS), scope)
         _show("all the same", study.score(_all_the_same(study)), scope)
-        for rater, score in others([study.scenes[id_].trace for id_ in study.people]).items():
+        for rater, score in others([study.measured[id_].trace for id_ in study.people]).items():
             _show(rater, score, scope)
 
 
 def _all_the_same(study: Study) -> list[Trace]:
     """The procedures people rated, with 3 in the places of A1's ratings: what the appended 0 is worth."""
     found = []
-    for trace in (study.scenes[id_].trace for id_ in study.people):
+    for trace in (study.measured[id_].trace for id_ in study.people):
         places = [one for one in trace.salience if one.rater == "A1"]
         found.append(trace.replace(salience=tuple(place.replace(rater=RATER, value=3) for place in places)))
     return found

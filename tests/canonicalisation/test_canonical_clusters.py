@@ -12,8 +12,8 @@ from bike import BIKE, change
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fluents.canonicalisation import canonicalise
 from fluents.canonicalisation import clusters as module
-from fluents.canonicalisation.clusters import canonicalise
 from fluents.canonicalisation.feature_method import FeatureMethod
 from fluents.errors import InputError
 from fluents.records import Alternatives, Reject, StateChange, Trace

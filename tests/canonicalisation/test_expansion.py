@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from bike import BIKE
 
-from fluents.canonicalisation.clusters import canonicalise
-from fluents.canonicalisation.expansion import Known, Suggested, expand
+from fluents.canonicalisation import canonicalise
+from fluents.canonicalisation.expansion import ClusterNames, Suggested, expand
 from fluents.canonicalisation.feature_method import FeatureMethod
 from fluents.errors import InputError
 from fluents.records import Reject, Trace
@@ -23,9 +23,9 @@ class Book:
 
     def __init__(self, *names: str) -> None:
         self._names = list(names)
-        self.asked: list[Known] = []
+        self.asked: list[ClusterNames] = []
 
-    def suggest(self, trace: Trace, clusters: Sequence[Known], most: int) -> Suggested:  # noqa: ARG002
+    def suggest(self, trace: Trace, clusters: Sequence[ClusterNames], most: int) -> Suggested:  # noqa: ARG002
         self.asked += clusters
         return Suggested([self._names] * len(clusters), (Reject(text="?", reason="expansion: unclear"),))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from bike import BIKE, change
 
-from fluents.canonicalisation.clusters import canonicalise
-from fluents.canonicalisation.expansion import AskedNames, Neighbours, expand, read
+from fluents.canonicalisation import canonicalise
+from fluents.canonicalisation.expansion import PromptedThesaurus, VocabularyThesaurus, expand, read
 from fluents.canonicalisation.feature_method import FeatureMethod
+from fluents.llm import LanguageModel
 from fluents.llm.answers import UnreadableAnswer
 from fluents.records import Trace
 from scripted import Script
@@ -23,7 +24,7 @@ def said(
 
 
 def expanded(*vocabulary: Trace, near: float = 0.5) -> Trace:
-    return expand(CLUSTERED, Neighbours(vocabulary, "mine", near))
+    return expand(CLUSTERED, VocabularyThesaurus(vocabulary, "mine", near))
 
 
 def test_a_name_near_in_meaning_and_with_like_states_is_taken() -> None:
@@ -52,7 +53,7 @@ def test_a_vocabulary_without_words_has_no_names() -> None:
 
 def test_the_model_is_asked_about_every_cluster_and_every_attribute_by_itself() -> None:
     script = Script(lambda q: '{"names": ["cycle"]}' if q.name == "expand-entity-1" else "no idea")
-    done = expand(CLUSTERED, AskedNames(script, "parrot", workers=1))
+    done = expand(CLUSTERED, PromptedThesaurus(LanguageModel(script, "parrot", workers=1)))
     assert done.clusters[0].expansions == ("cycle",)
     attributes = sum(len(cluster.attributes) for cluster in CLUSTERED.clusters)
     assert len(done.rejects) == attributes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fluents.canonicalisation.name_facts import NameGroup
 from fluents.canonicalisation.pair_features import KINDS, Matrix, PairFeatures
-from fluents.canonicalisation.pair_scorer import PARAMETERS, PairScorer, corrected, shipped
+from fluents.canonicalisation.pair_scorer import PARAMETERS, PairScorer, corrected, shipped_scorer
 from fluents.text.embedders import StaticEmbedder
 
 HALF = PairScorer({}, 0.0, 0.5)
@@ -58,12 +58,12 @@ def test_the_weights_that_come_along_are_of_evidence_there_is() -> None:
     levels = json.loads(PARAMETERS.read_text())
     assert set(levels) == {"entities", "attributes"}
     for level in ("entities", "attributes"):
-        scorer = shipped(level)
+        scorer = shipped_scorer(level)
         assert scorer.weights.keys() <= KINDS.keys()
         assert 0 < scorer.threshold < 1
 
 
 def test_what_speaks_for_a_pair_makes_it_likelier() -> None:
     names = [NameGroup((name,)) for name in ("bicycle", "bike", "flour")]
-    likely = shipped("entities").likely(PairFeatures(names, StaticEmbedder()))
+    likely = shipped_scorer("entities").likely(PairFeatures(names, StaticEmbedder()))
     assert likely[0, 1] > likely[0, 2]

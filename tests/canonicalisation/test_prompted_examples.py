@@ -9,9 +9,10 @@ from bike import BIKE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.canonicalisation.clusters import canonicalise
-from fluents.canonicalisation.prompted_method import MOST_SHOWN, Asking, PromptedMethod, ShownClusters
+from fluents.canonicalisation import canonicalise
+from fluents.canonicalisation.prompted_method import MOST_SHOWN, ClusterExamples, PromptedMethod
 from fluents.errors import InputError
+from fluents.llm import LanguageModel
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Trace
 from scripted import Script
 from strategies import traces
@@ -36,8 +37,9 @@ def teas(count: int) -> list[Trace]:
 
 def test_examples_stand_in_the_question_instead_of_ours() -> None:
     script = Script(lambda _: '{"groups": []}')
-    asking = Asking(script, "parrot", 1, 1, workers=1, shown=ShownClusters(teas(2), 2, source="mine.jsonl"))
-    done = canonicalise(BIKE, PromptedMethod(asking))
+    examples = ClusterExamples(teas(2), 2, source="mine.jsonl")
+    model = LanguageModel(script, "parrot", workers=1)
+    done = canonicalise(BIKE, PromptedMethod(model, 1, 1, examples=examples))
     entities = next(one.prompt for one in script.asked if one.name == "cluster-entities-1")
     assert entities.count('Names: "boiler", "cup", "kettle"\nAnswer: {"groups": [["cup"], ["kettle", "boiler"]]}') == 2
     assert "paper bird" not in entities
@@ -48,33 +50,32 @@ def test_examples_stand_in_the_question_instead_of_ours() -> None:
 
 
 def test_the_procedure_itself_is_never_shown() -> None:
-    shown = ShownClusters(teas(3), 3)
+    shown = ClusterExamples(teas(3), 3)
     with pytest.raises(InputError, match="only 2 other procedures"):
-        shown.examples(teas(3)[1].procedure, "entities")
+        shown.of(teas(3)[1].procedure, "entities")
 
 
 def test_the_same_seed_shows_the_same_and_another_seed_others() -> None:
     scenes = {
-        seed: [one.scene for one in ShownClusters(teas(9), 3, seed).examples(BIKE.procedure, "entities")]
-        for seed in (1, 2)
+        seed: [one.scene for one in ClusterExamples(teas(9), 3, seed).of(BIKE.procedure, "entities")] for seed in (1, 2)
     }
-    assert scenes[1] == [one.scene for one in ShownClusters(teas(9), 3, 1).examples(BIKE.procedure, "entities")]
+    assert scenes[1] == [one.scene for one in ClusterExamples(teas(9), 3, 1).of(BIKE.procedure, "entities")]
     assert scenes[1] != scenes[2]
 
 
 def test_procedures_with_one_name_or_very_many_are_no_examples() -> None:
     many = tuple(EntityCluster(name=f"{n}", mentions=(f"{n}",)) for n in range(MOST_SHOWN + 1))
     for clusters in ((), many, many[:1]):
-        shown = ShownClusters([teas(1)[0].replace(clusters=clusters)], 1)
+        shown = ClusterExamples([teas(1)[0].replace(clusters=clusters)], 1)
         with pytest.raises(InputError, match="only 0 other"):
-            shown.examples(BIKE.procedure, "entities")
+            shown.of(BIKE.procedure, "entities")
 
 
 @given(st.lists(traces(), max_size=3, unique_by=lambda trace: trace.id))
 def test_every_answer_shown_is_json_and_groups_all_the_names_shown(pool: list[Trace]) -> None:
-    shown = ShownClusters([canonicalise_alone(trace) for trace in pool], 1)
+    shown = ClusterExamples([canonicalise_alone(trace) for trace in pool], 1)
     try:
-        [example] = shown.examples(BIKE.procedure, "entities")
+        [example] = shown.of(BIKE.procedure, "entities")
     except InputError:
         return
     groups = json.loads(example.answer)["groups"]

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 from bike import BIKE, change
 
-from fluents.canonicalisation.clusters import canonicalise
-from fluents.canonicalisation.feature_method import FeatureMethod
-from fluents.canonicalisation.verified_method import VerifiedMethod, Verifying, read
-from fluents.llm import Question
+from fluents.canonicalisation import canonicalise
+from fluents.canonicalisation.feature_method import FeatureMethod, VerifiedMethod, read_judgement
+from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import UnreadableAnswer
 from fluents.records import Procedure, Trace
 from scripted import Script
 
 
 def verified(script: Script, pairs: int = 20) -> Trace:
-    return canonicalise(BIKE, VerifiedMethod(Verifying(script, "parrot", pairs, workers=1)))
+    return canonicalise(BIKE, VerifiedMethod(LanguageModel(script, "parrot", workers=1), pairs))
 
 
 def asked_pair(question: Question) -> set[str]:
@@ -53,7 +52,7 @@ def test_names_that_mean_one_thing_only_here_are_joined_by_a_model_alone() -> No
         lambda asked: '{"same": true}' if asked_pair(asked) == {"torso", "paper chunk"} else '{"same": false}'
     )
     assert len(canonicalise(bird, FeatureMethod()).clusters) == 3
-    done = canonicalise(bird, VerifiedMethod(Verifying(script, "parrot", workers=1)))
+    done = canonicalise(bird, VerifiedMethod(LanguageModel(script, "parrot", workers=1)))
     assert [set(cluster.mentions) for cluster in done.clusters] == [{"torso", "paper chunk"}, {"wings"}]
 
 
@@ -73,4 +72,4 @@ def test_where_the_model_cannot_be_read_the_evidence_stands() -> None:
 @pytest.mark.parametrize("text", ['{"same": "yes"}', '{"same": 1}', "[true]", "true", ""])
 def test_anything_but_true_or_false_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableAnswer):
-        read(text)
+        read_judgement(text)

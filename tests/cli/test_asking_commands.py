@@ -87,19 +87,20 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_it_reaches_every_question_and_a_record_of_it_plays_back(
+def test_max_tokens_reaches_every_question_and_the_cache_alone_repeats_the_run(
     command: str, run: Run, server: FaultyServer, tmp_path: Path
 ) -> None:
-    record, out = tmp_path / "record.jsonl", tmp_path / "out.jsonl"
-    ask = ("--base-url", server.base_url, "--no-cache")
-    assert "cut off" not in run(command, *ask)
+    out = tmp_path / "out.jsonl"
+    ask: tuple[str | Path, ...] = ("--base-url", server.base_url)
+    assert "cut off" not in run(command, *ask, "--no-cache")
     assert {body["max_tokens"] for body in server.bodies} == USUAL[command]
     server.bodies.clear()
-    run(command, *ask, "--max-tokens", "4321", "--record", record)
+    ask = (*ask, "--max-tokens", "4321", "--cache", tmp_path / "kept.sqlite")
+    run(command, *ask)
     assert {body["max_tokens"] for body in server.bodies} == {4321}
-    first = out.read_bytes()
-    run(command, "--max-tokens", "4321", "--from-record", record)
-    assert out.read_bytes() == first
+    first, asked = out.read_bytes(), len(server.bodies)
+    run(command, *ask, "--cached-only")
+    assert (out.read_bytes(), len(server.bodies)) == (first, asked)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -111,7 +112,7 @@ def test_an_answer_without_room_is_told_with_what_gives_it_more(
     server.fault = lambda number, body: "length" if body["max_tokens"] < 2000 else None  # noqa: ARG005
     for _ in range(2):
         told = run(command, *ask)
-        assert "were cut off" in told
+        assert "cut off at the maximum length" in told
         assert "--max-tokens" in told
     assert "cut off" not in run(command, *ask, "--max-tokens", "2000")
 
@@ -120,11 +121,11 @@ def test_an_answer_without_room_is_told_with_what_gives_it_more(
 def test_answers_nobody_could_read_are_told_with_a_reason(command: str, run: Run, server: FaultyServer) -> None:
     """Else a model that cannot do it would look like one that finds nothing."""
     ask = ("--base-url", server.base_url, "--no-cache")
-    assert "could not be read" not in run(command, *ask)
+    assert "parse failure" not in run(command, *ask)
     server.fault = lambda number, body: "empty"  # noqa: ARG005
-    assert re.search(r"\d answers or parts of them could not be read: .*it is empty", run(command, *ask))
+    assert re.search(r"\d parse failures? .*it is empty", run(command, *ask))
     said = "max_tokens is too large: this model's \x1b[31mcontext length is 9"
     server.refuse = lambda body: (400, {"error": {"message": said}})  # noqa: ARG005
     told = run(command, *ask)
-    assert re.search(r"could not be read: .*max_tokens is too large", told)
+    assert re.search(r"parse failures? .*max_tokens is too large", told)
     assert "\x1b[31m" not in told

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from faulty_server import FaultyServer
+from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
-from fluents.canonicalisation.clusters import canonicalise
-from fluents.canonicalisation.prompted_method import Asking, PromptedMethod
-from fluents.llm import Question
+from fluents.canonicalisation import canonicalise
 from fluents.records import Procedure, StateChange, Trace
 
 TRACE = Trace(
@@ -71,7 +68,7 @@ def test_clusters_that_are_there_stay_unless_asked_for_again(plain: Path, tmp_pa
     edited = read(first.read_bytes())
     jsonl.write([edited.replace(clusters=edited.clusters[:1])], first)
     kept = run("canonicalise", first, "-o", second)
-    assert b"has clusters, which are kept" in kept.stderr
+    assert b"has clusters already: kept" in kept.stderr
     assert second.read_bytes() == first.read_bytes()
     assert run("canonicalise", first, "--again", "-o", second).returncode == 0
     assert len(read(second.read_bytes()).clusters) == 2
@@ -83,27 +80,23 @@ def test_a_person_sees_a_table_and_nothing_in_it_is_markup(plain: Path) -> None:
     assert "the bicycle" in shown
 
 
-def test_a_recorded_model_is_played_back(plain: Path, tmp_path: Path) -> None:
-    record = tmp_path / "record.jsonl"
-    lines: list[str] = []
+def test_the_command_and_the_library_say_the_same_of_a_model(plain: Path, tmp_path: Path) -> None:
+    def answer(body: Body) -> str:
+        is_of_attributes = "Thing:" in prompt_of(body).rpartition("Goal:")[2]
+        names = ["wetness", "moisture"] if is_of_attributes else ["bike", "the bicycle", "towel"]
+        return json.dumps({"groups": [names]})
 
-    class Parrot:
-        """Says that all names are one, and writes down what it was asked."""
-
-        def ask(self, question: Question, samples: int = 1) -> list[str]:
-            names = (
-                ["bike", "the bicycle", "towel"] if question.name == "cluster-entities-1" else ["wetness", "moisture"]
-            )
-            answer = json.dumps({"groups": [names]})
-            lines.append(json.dumps({"question": asdict(question), "answer": answer, "cut": False}))
-            return [answer] * samples
-
-    expected = canonicalise(TRACE, PromptedMethod(Asking(Parrot(), "recorded model", workers=1)))
-    record.write_text("\n".join(lines))
-    done = run("canonicalise", plain, "--method", "prompted", "--from-record", record)
+    with FaultyServer(answer) as server:
+        expected = canonicalise(TRACE, "prompted", model="parrot", base_url=server.base_url)
+        model = ("--model", "parrot", "--base-url", server.base_url, "--cache", tmp_path / "kept.sqlite")
+        done = run("canonicalise", plain, "--method", "prompted", *model)
     assert done.returncode == 0, done.stderr
     assert read(done.stdout) == expected
     assert set(expected.clusters[0].mentions) == {"bike", "the bicycle", "towel"}
+    again = run("canonicalise", plain, "--method", "prompted", *model, "--cached-only")
+    assert read(again.stdout) == expected
+    other = run("canonicalise", plain, "--method", "verified", *model, "--cached-only")
+    assert (other.returncode, b"holds no answer" in other.stderr) == (2, True)
 
 
 def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp_path: Path) -> None:
@@ -120,35 +113,33 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
     assert (few.returncode, b"3 examples wanted, but only 1" in few.stderr) == (2, True)
 
 
-def test_a_record_of_something_else_is_told(plain: Path, tmp_path: Path) -> None:
-    record = tmp_path / "record.jsonl"
-    record.write_text("")
-    done = run("canonicalise", plain, "--method", "verified", "--from-record", record)
-    assert done.returncode == 2
-    assert b"the record holds no answer" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
         (["canonicalise", "none.jsonl"], "neither a file nor a dataset"),
         (["canonicalise", "{plain}", "--model", "x"], "--model is for"),
         (["canonicalise", "{plain}", "--workers", "2"], "--workers is for --method prompted or verified"),
-        (["salience", "{plain}", "--form", "likert"], "--form is for --method prompted"),
+        (["salience", "{plain}", "--form", "likert"], "--form is for the --method prompted"),
         (["expand", "{plain}", "--vocabulary", "{plain}", "--workers", "2"], "--workers is for names from a model"),
         (["canonicalise", "{plain}", "--method", "prompted"], "no model is named"),
-        (["canonicalise", "{plain}", "--examples", "{plain}"], "--examples is for --method prompted"),
-        (["canonicalise", "{plain}", "--pairs", "3"], "--pairs is for --method verified"),
-        (["canonicalise", "{plain}", "--method", "prompted", "--model", "x", "--shots", "2"], "--shots without"),
+        (["canonicalise", "{plain}", "--examples", "{plain}"], "--examples is for the --method prompted"),
+        (["canonicalise", "{plain}", "--pairs", "3"], "--pairs is for the --method verified"),
+        (
+            ["canonicalise", "{plain}", "--method", "prompted", "--model", "x", "--base-url", "{free}", "--shots", "2"],
+            "--shots without",
+        ),
         (["expand", "{plain}", "--vocabulary", "{plain}"], "no clusters to expand"),
-        (["expand", "{plain}"], "either from a vocabulary or from a model"),
-        (["expand", "{plain}", "--vocabulary", "{plain}", "--model", "x"], "either from a vocabulary or from a model"),
-        (["expand", "{plain}", "--model", "x", "--near", "0.5"], "--near is for --vocabulary"),
+        (["expand", "{plain}"], "no source of names"),
+        (["expand", "{plain}", "--vocabulary", "{plain}", "--model", "x"], "--model is for names from a model"),
+        (
+            ["expand", "{plain}", "--model", "x", "--base-url", "{free}", "--near", "0.5"],
+            "--near is for names from a vocabulary",
+        ),
         (["expand", "{plain}", "--vocabulary", "none"], "neither a file nor a dataset"),
     ],
 )
 def test_what_a_user_can_mend_is_told(plain: Path, arguments: list[str], what: str) -> None:
-    done = run(*(argument.format(plain=plain) for argument in arguments))
+    done = run(*(argument.format(plain=plain, free="http://127.0.0.1:9/v1") for argument in arguments))
     assert done.returncode == 2, done
     assert what in done.stderr.decode()
     assert b"Traceback" not in done.stderr

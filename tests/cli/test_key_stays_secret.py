@@ -17,7 +17,7 @@ RECIPE = "Make tea\n\n1. Boil the water.\n2. Pour the water over the tea leaves.
 
 
 @pytest.mark.parametrize("status", [200, 401])
-def test_the_key_is_in_no_trace_record_cache_or_message(tmp_path: Path, status: int) -> None:
+def test_the_key_is_in_no_trace_cache_or_message(tmp_path: Path, status: int) -> None:
     (tmp_path / "tea.txt").write_text(RECIPE)
     key_file = tmp_path / "key"
     key_file.write_text(KEY)
@@ -33,7 +33,6 @@ def test_the_key_is_in_no_trace_record_cache_or_message(tmp_path: Path, status: 
             "--key-file": str(key_file),
             "--retries": "0",
             "--output": "tea.jsonl",
-            "--record": "record.jsonl",
         }
         done = subprocess.run(
             [sys.executable, "-m", "fluents", "track", "tea.txt", *(part for pair in options.items() for part in pair)],

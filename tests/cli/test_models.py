@@ -26,7 +26,7 @@ def ask(prompts: list[str], *, choice: ModelChoice) -> None:
     """A command as ours are: asks questions and prints the answers."""
     with open_model(choice) as model:
         for prompt in prompts:
-            print(*model.ask(Question(prompt)))
+            print(*model.answerer.ask(Question(prompt)))
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def test_a_question_is_answered_kept_and_counted(run: Run, server: FaultyServer,
     prices = ("--price-in", "1000000", "--price-out", "1")
     first, second = run("hot?", "--model", "any", *prices), run("hot?", "--model", "any", *prices)
     assert (first.exit_code, first.stdout, second.stdout) == (0, "hot 1\n", "hot 1\n")
-    assert "1 requests (0 retried" in first.stderr
-    assert "1 tokens in, 2 out, cost 1.0000" in first.stderr
-    assert "0 requests" in second.stderr
-    assert "1 answers from the cache" in second.stderr
+    assert first.stderr.startswith("1 request, ")
+    assert "1 input token, 2 output tokens, cost 1.0000" in first.stderr
+    assert "no requests" in second.stderr
+    assert "1 answer from the cache" in second.stderr
     assert len(server.bodies) == 1
     assert (tmp_path / "cache" / "answers.sqlite").exists()
 
@@ -82,31 +82,27 @@ def test_without_the_cache_everything_is_asked_again_and_nothing_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_recorded_run_plays_back_when_the_endpoint_is_gone(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record, cache = tmp_path / "run.jsonl", tmp_path / "kept.sqlite"
-    run("hot?", "--model", "any", "--cache", cache, "--record", record)
-    with monkeypatch.context() as gone:
-        gone.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-        assert run("hot?", "--from-record", record).stdout == "hot 1\n"
-        assert "no answer to this question" in str(error_of(run("cold?", "--from-record", record)))
-    assert run("hot?", "--model", "any", "--from-record", cache).stdout == "hot 1\n"
-    assert "no model is named" in str(error_of(run("hot?", "--from-record", cache)))
+def test_the_cache_alone_answers_when_the_endpoint_is_gone(run: Run, server: FaultyServer, tmp_path: Path) -> None:
+    cache = tmp_path / "kept.sqlite"
+    run("hot?", "--model", "any", "--cache", cache)
+    only = ("--model", "any", "--cache", cache, "--cached-only")
+    assert run("hot?", *only).stdout == "hot 1\n"
+    error = error_of(run("cold?", *only))
+    assert "no answer to this question" in error.what
+    assert "cold?" in error.what
+    assert error.where == str(cache)
+    assert "no answer to this question" in str(error_of(run("hot?", *only[2:], "--model", "another")))
+    assert "no model is named" in str(error_of(run("hot?", *only[2:])))
+    assert len(server.bodies) == 1
 
 
-def test_a_run_that_fails_keeps_its_record_and_no_other_run_writes_over_it(
-    run: Run, server: FaultyServer, tmp_path: Path
-) -> None:
-    record = tmp_path / "run.jsonl"
+def test_a_run_that_fails_keeps_its_answers(run: Run, server: FaultyServer, tmp_path: Path) -> None:
+    cache = tmp_path / "kept.sqlite"
     server.refuse = lambda body: (401, {"error": {"message": "who are you?"}}) if "cold?" in str(body) else None
-    result = run("hot?", "cold?", "--model", "any", "--record", record)
+    result = run("hot?", "cold?", "--model", "any", "--cache", cache)
     assert isinstance(error_of(result), EndpointError)
     assert "2 requests" in result.stderr, "what was used is told nevertheless"
-    assert run("hot?", "--from-record", record).stdout == "hot 1\n"
-    kept = record.read_bytes()
-    assert "there is a record already" in str(error_of(run("warm?", "--model", "any", "--record", record)))
-    assert (len(server.bodies), record.read_bytes()) == (2, kept), "and asks nothing"
+    assert run("hot?", "--model", "any", "--cache", cache, "--cached-only").stdout == "hot 1\n"
 
 
 def test_what_runs_used_is_found_afterwards_a_line_a_run(run: Run, server: FaultyServer, tmp_path: Path) -> None:
@@ -131,7 +127,7 @@ def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) 
     server.answer = lambda body: str("seed" in body)
     result = run("hot?", "--model", "any")
     assert result.stdout == "False\n"
-    assert "does not take seed" in result.stderr
+    assert "does not support seed" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -139,10 +135,13 @@ def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) 
     [
         ((), "no model is named"),
         (("--model", "any", "--cache", "a.sqlite", "--no-cache"), "--cache and --no-cache"),
-        (("--model", "any", "--base-url", "localhost:8080"), "no address"),
+        (("--model", "any", "--base-url", "localhost:8080"), "not the address"),
         (("--model", "any", "--key-file", "/nowhere/key"), "no such file"),
         (("--model", "any", "--price-in", "inf"), "--price-in inf"),
-        (("--model", "any", "--from-record", "/nowhere/run.jsonl"), "no such file"),
+        (("--model", "any", "--cached-only", "--cache", "/nowhere/kept.sqlite"), "no such cache"),
+        (("--model", "any", "--cached-only", "--no-cache"), "needs the cache"),
+        (("--model", "any", "--record", "run.jsonl"), "--cache FILE keeps the answers"),
+        (("--model", "any", "--from-record", "run.jsonl"), "--cache FILE --cached-only"),
     ],
 )
 def test_what_the_user_can_mend_is_told(run: Run, arguments: tuple[str, ...], what: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from zlib import crc32
 
@@ -32,7 +34,7 @@ def command(server: FaultyServer, source: Path, out: Path, *more: str | Path) ->
 def test_ctrl_c_ends_it_at_once_and_keeps_what_is_done(tmp_path: Path, form: str) -> None:
     """Also while requests hang that nobody will answer."""
     jsonl.write([TEA, TEA.replace(id="slow", steps=("Hang for ever.",))], tmp_path / "two.jsonl")
-    out, record, stuck = tmp_path / "out.jsonl", tmp_path / "record.jsonl", threading.Event()
+    out, cache, stuck = tmp_path / "out.jsonl", tmp_path / "cache.sqlite", threading.Event()
 
     def hanging(body: Body) -> str:
         if "Hang for ever." in prompt_of(body):
@@ -41,7 +43,7 @@ def test_ctrl_c_ends_it_at_once_and_keeps_what_is_done(tmp_path: Path, form: str
         return water_heats(prompt_of(body))
 
     with FaultyServer(hanging) as server:
-        started = command(server, tmp_path / "two.jsonl", out, "--no-cache", "--form", form, "--record", record)
+        started = command(server, tmp_path / "two.jsonl", out, "--cache", cache, "--form", form)
         process = subprocess.Popen(started, stderr=subprocess.PIPE, text=True)
         assert stuck.wait(60)
         while not (out.exists() and b"\n" in out.read_bytes()):
@@ -51,7 +53,9 @@ def test_ctrl_c_ends_it_at_once_and_keeps_what_is_done(tmp_path: Path, form: str
     assert process.returncode == 130
     assert "Traceback" not in told
     assert [one.id for one in jsonl.read(out)] == ["tea"]
-    assert len(record.read_text().splitlines()) == (2 if form == "complete" else 1), "answers may have cost money"
+    with closing(sqlite3.connect(cache)) as kept:
+        [answers] = kept.execute("select count(*) from answers").fetchone()
+    assert answers == (2 if form == "complete" else 1), "answers may have cost money"
 
 
 def sometimes_prose(number: int, body: Body) -> str | None:  # noqa: ARG001 - a Fault

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fluents.errors import FluentsError
-from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
+from fluents.llm import CutAnswer, EndpointError, LanguageModel, NoAnswerError, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, answered, ask_all, json_in
 
 JSON = st.recursive(
@@ -114,16 +114,20 @@ def test_many_questions_keep_their_order_and_their_number() -> None:
 
     seen: list[tuple[int, int]] = []
     questions = [Question(str(n)) for n in range(50)]
-    found = ask_all(By(slow_at_first), questions, number, workers=4, on_answer=lambda *at: seen.append(at))
+    found = ask_all(
+        LanguageModel(By(slow_at_first), "any", workers=4, on_answer=lambda *at: seen.append(at)), questions, number
+    )
     assert found == list(range(50))
     assert seen == [(n, 50) for n in range(1, 51)]
-    assert ask_all(By(str), [], number) == []
-    assert ask_all(By(str), questions[:2], number, workers=0) == [0, 1]
+    assert ask_all(LanguageModel(By(str), "any"), [], number) == []
+    assert ask_all(LanguageModel(By(str), "any", workers=0), questions[:2], number) == [0, 1]
 
 
 def test_one_limit_of_tokens_stands_for_each_questions_own_and_holds_when_it_is_asked_again() -> None:
     model = Scripted("many", "1", "2")
-    assert ask_all(model, [Question("a", max_tokens=5), Question("b")], number, workers=1, max_tokens=99) == [1, 2]
+    assert ask_all(
+        LanguageModel(model, "any", workers=1, max_tokens=99), [Question("a", max_tokens=5), Question("b")], number
+    ) == [1, 2]
     assert [question.max_tokens for question in model.asked] == [99, 99, 99]
 
 
@@ -140,7 +144,7 @@ def test_no_more_than_so_many_are_asked_at_once() -> None:
             running -= 1
         return prompt
 
-    ask_all(By(count), [Question(str(n)) for n in range(20)], number, workers=3)
+    ask_all(LanguageModel(By(count), "any", workers=3), [Question(str(n)) for n in range(20)], number)
     assert most == 3
 
 
@@ -151,7 +155,7 @@ def test_an_endpoint_that_fails_ends_the_run_with_its_error() -> None:
         return prompt
 
     with pytest.raises(EndpointError, match="down"):
-        ask_all(By(fail), [Question(str(n)) for n in range(1000)], number, workers=2)
+        ask_all(LanguageModel(By(fail), "any", workers=2), [Question(str(n)) for n in range(1000)], number)
 
 
 def test_a_reader_with_a_bug_is_not_hidden() -> None:
@@ -159,7 +163,7 @@ def test_a_reader_with_a_bug_is_not_hidden() -> None:
         raise KeyError(text)
 
     with pytest.raises(KeyError):
-        ask_all(By(str), [Question("1")], buggy)
+        ask_all(LanguageModel(By(str), "any"), [Question("1")], buggy)
 
 
 def test_ctrl_c_ends_it_at_once_and_no_further_question_is_asked() -> None:
@@ -174,7 +178,7 @@ def test_ctrl_c_ends_it_at_once_and_no_further_question_is_asked() -> None:
     timer.start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        ask_all(By(slow), [Question(str(n)) for n in range(100)], number, workers=2)
+        ask_all(LanguageModel(By(slow), "any", workers=2), [Question(str(n)) for n in range(100)], number)
     assert time.monotonic() - started < 0.9
     timer.join()
     time.sleep(1)

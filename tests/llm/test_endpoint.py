@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from faulty_server import Body, FaultyServer, in_turn
+from fluents.errors import InputError
 from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question, transport
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import DOWN_AFTER, Endpoint
@@ -37,10 +38,10 @@ def server() -> Iterator[FaultyServer]:
 
 
 def open_endpoint(
-    server: FaultyServer, *, sleeps: Sleeps | None = None, retries: int = 3, cache: Cache | None = None, **manner: Any
+    server: FaultyServer, *, sleeps: Sleeps | None = None, retries: int = 3, cache: Cache | None = None, **options: Any
 ) -> Endpoint:
     patience = RetryPolicy(retries, sleep=Sleeps() if sleeps is None else sleeps)
-    return Endpoint(server.base_url, "any", KEY, manner=EndpointOptions(patience=patience, **manner), cache=cache)
+    return Endpoint(server.base_url, "any", KEY, options=EndpointOptions(retry=patience, **options), cache=cache)
 
 
 def test_a_chat_is_asked_with_all_that_decides_the_answer(server: FaultyServer) -> None:
@@ -100,7 +101,7 @@ def test_an_endpoint_that_knows_no_schema_is_asked_for_json_and_that_is_remember
     with open_endpoint(server) as endpoint:
         for _ in range(2):
             assert endpoint.ask(Question("?", schema=SCHEMA, name="schemata-1")) == ["hot"]
-        assert endpoint.left_out == ("json_schema",)
+        assert endpoint.usage.refused == ("json_schema",)
     assert [body["response_format"]["type"] for body in server.bodies] == ["json_schema", "json_object", "json_object"]
 
 
@@ -137,7 +138,7 @@ def test_a_parameter_the_model_does_not_take_is_left_out_and_told(server: Faulty
     server.refuse = refusing("temperature", "Unsupported value: 'temperature' does not support 0 with this model.")
     with open_endpoint(server) as endpoint:
         assert endpoint.ask(Question("?")) == ["hot"]
-        assert endpoint.left_out == ("temperature",)
+        assert endpoint.usage.refused == ("temperature",)
 
 
 def test_a_value_out_of_range_is_told_and_not_left_out(server: FaultyServer) -> None:
@@ -206,7 +207,10 @@ def test_a_server_that_wants_an_hour_is_not_waited_for(server: FaultyServer) -> 
 
 def test_an_endpoint_that_never_answered_is_down(server: FaultyServer) -> None:
     server.fault = lambda number, body: "500"  # noqa: ARG005
-    with open_endpoint(server) as endpoint, pytest.raises(EndpointError, match="no answer after 4 tries: status 500"):
+    with (
+        open_endpoint(server) as endpoint,
+        pytest.raises(EndpointError, match="no answer after 4 attempts: status 500"),
+    ):
         endpoint.ask(Question("?"))
 
 
@@ -220,7 +224,7 @@ def test_one_question_that_always_fails_does_not_end_a_run_but_an_outage_does(se
         for _ in range(DOWN_AFTER - 2):
             with pytest.raises(NoAnswerError):
                 endpoint.ask(Question("poison"))
-        with pytest.raises(EndpointError, match="no answer after 2 tries"):
+        with pytest.raises(EndpointError, match="no answer after 2 attempts"):
             endpoint.ask(Question("poison"))
 
 
@@ -265,11 +269,11 @@ def test_a_server_that_does_not_speak_https_is_told_without_waiting_for_an_answe
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
         started = time.monotonic()
-        with Endpoint(address, "any", manner=EndpointOptions(timeout=120)) as endpoint:
+        with Endpoint(address, "any", options=EndpointOptions(timeout=120)) as endpoint:
             with pytest.raises(EndpointError, match=r"cannot connect: .*timed out"):
                 endpoint.ask(Question("?"))
             assert endpoint.usage.requests == 1
-        with Endpoint(address, "any", manner=EndpointOptions(timeout=120, patience=RetryPolicy(retries=0))) as endpoint:
+        with Endpoint(address, "any", options=EndpointOptions(timeout=120, retry=RetryPolicy(retries=0))) as endpoint:
             endpoint._has_answered = True  # later in a run: then too nobody has waited 120 s
             with pytest.raises(EndpointError, match=r"the connection failed: .*timed out"):
                 endpoint.ask(Question("?"))
@@ -330,3 +334,47 @@ def test_no_proxy_stands_between_this_machine_and_itself(server: FaultyServer, m
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with open_endpoint(server) as endpoint:
         assert endpoint.ask(Question("?")) == ["hot"]
+
+
+def test_the_cache_alone_answers_and_nothing_is_sent(server: FaultyServer, tmp_path: Path) -> None:
+    """Also of a question that got no answer: a run that had one can be repeated."""
+    server.refuse = lambda body: (413, {"error": {"message": "too long"}}) if body["seed"] == 6 else None
+    question = Question("Is it hot?", name="heat-1", seed=5)
+    with open_endpoint(server, cache=Cache(tmp_path / "kept.sqlite")) as endpoint, pytest.raises(NoAnswerError):
+        endpoint.ask(question, samples=2)
+    asked = len(server.bodies)
+    cache = Cache(tmp_path / "kept.sqlite")
+    with Endpoint(server.base_url + "/", "any", cache=cache, cached_only=True) as endpoint:
+        assert endpoint.ask(question) == ["hot"]
+        with pytest.raises(NoAnswerError, match="refused this question: too long"):
+            endpoint.ask(question, samples=2)
+        for other in (Question("Is it cold?"), Question("Is it hot?", name="heat-1", seed=9)):
+            with pytest.raises(InputError, match="no answer to this question") as caught:
+                endpoint.ask(other)
+            assert other.prompt in caught.value.what
+            assert caught.value.where == str(tmp_path / "kept.sqlite")
+        assert (endpoint.usage.cached, endpoint.usage.failed, endpoint.usage.requests) == (2, 1, 0)
+    assert len(server.bodies) == asked
+
+
+def test_a_question_that_failed_is_asked_again_and_then_answered(server: FaultyServer, tmp_path: Path) -> None:
+    server.refuse = lambda _: (413, {"error": {"message": "too long"}})
+    with open_endpoint(server, cache=Cache(tmp_path / "kept.sqlite")) as endpoint, pytest.raises(NoAnswerError):
+        endpoint.ask(Question("?"))
+    server.refuse = lambda _: None
+    for only in (False, True):
+        cache = Cache(tmp_path / "kept.sqlite")
+        with Endpoint(server.base_url, "any", cache=cache, cached_only=only) as endpoint:
+            assert endpoint.ask(Question("?")) == ["hot"]
+
+
+@pytest.mark.parametrize("fault", ["500", "429-hour"])
+def test_answers_are_only_said_to_be_kept_where_they_are(server: FaultyServer, tmp_path: Path, fault: str) -> None:
+    server.fault = in_turn(fault, fault)
+    with open_endpoint(server, retries=0) as endpoint, pytest.raises(EndpointError) as caught:
+        endpoint.ask(Question("?"))
+    assert "kept" not in str(caught.value)
+    cache = Cache(tmp_path / "kept.sqlite")
+    with open_endpoint(server, retries=0, cache=cache) as endpoint, pytest.raises(EndpointError) as caught:
+        endpoint.ask(Question("?"))
+    assert f"answers so far are kept in {cache.path}" in str(caught.value)

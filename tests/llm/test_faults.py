@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from faulty_server import FAULTS, IN_ANSWER, IN_TRANSPORT, Body, FaultyServer, in_turn, prompt_of, randomly
-from fluents.llm import Question
+from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import Endpoint
 from fluents.llm.retry import RetryPolicy
 from fluents.llm.wire_format import EndpointOptions
 
-QUICK = EndpointOptions(timeout=0.5, patience=RetryPolicy(first_wait=0.005, longest_wait=0.02))
+QUICK = EndpointOptions(timeout=0.5, retry=RetryPolicy(first_wait=0.005, longest_wait=0.02))
 STEPS = {"1": ["lid"], "2": ["pot", "water"]}
 
 
@@ -41,9 +41,9 @@ def test_each_fault_is_got_over(fault: str) -> None:
     """Transport's by trying again, the model's by asking again with the reason, or by reading tolerantly."""
     with (
         FaultyServer(echo, in_turn(fault), hang=1) as server,
-        Endpoint(server.base_url, "any", manner=QUICK) as endpoint,
+        Endpoint(server.base_url, "any", options=QUICK) as endpoint,
     ):
-        assert ask_all(endpoint, [Question("What of alpha")], read) == [("alpha", STEPS)]
+        assert ask_all(LanguageModel(endpoint, "any"), [Question("What of alpha")], read) == [("alpha", STEPS)]
         assert endpoint.usage.retried == (fault in IN_TRANSPORT)
         tolerated = fault in ("extra", "reversed")
         assert len(server.bodies) == (1 if tolerated else 2)
@@ -54,9 +54,9 @@ def test_two_hundred_questions_at_a_tenth_of_faults_all_end_and_each_as_its_own(
     questions = [Question(f"What of w{number}") for number in range(200)]
     with (
         FaultyServer(echo, randomly(0.1, seed=5), hang=0.7) as server,
-        Endpoint(server.base_url, "any", manner=QUICK, cache=Cache(tmp_path / "answers.sqlite")) as endpoint,
+        Endpoint(server.base_url, "any", options=QUICK, cache=Cache(tmp_path / "answers.sqlite")) as endpoint,
     ):
-        found = ask_all(endpoint, questions, read, workers=8)
+        found = ask_all(LanguageModel(endpoint, "any", workers=8), questions, read)
         assert len(server.faults) >= 10, "it did misbehave"
         assert set(server.faults) & set(IN_TRANSPORT)
         assert set(server.faults) & set(IN_ANSWER)
@@ -67,7 +67,7 @@ def test_two_hundred_questions_at_a_tenth_of_faults_all_end_and_each_as_its_own(
         for number, answer in enumerate(found):
             assert isinstance(answer, Unreadable) or answer == (f"w{number}", STEPS)
         asked = len(server.bodies)
-        assert ask_all(endpoint, questions, read) == found
+        assert ask_all(LanguageModel(endpoint, "any"), questions, read) == found
         assert len(server.bodies) == asked, "all is in the cache, unreadable answers too"
 
 
@@ -76,9 +76,9 @@ def test_when_every_answer_is_bad_every_question_ends_as_a_reject(tmp_path: Path
     prose = randomly(1.0, seed=1, kinds=["prose", "cut-json", "empty", "length"])
     with (
         FaultyServer(echo, prose) as server,
-        Endpoint(server.base_url, "any", manner=QUICK, cache=Cache(tmp_path / "answers.sqlite")) as endpoint,
+        Endpoint(server.base_url, "any", options=QUICK, cache=Cache(tmp_path / "answers.sqlite")) as endpoint,
     ):
-        found = ask_all(endpoint, questions, read)
+        found = ask_all(LanguageModel(endpoint, "any"), questions, read)
         assert all(isinstance(answer, Unreadable) for answer in found)
         assert len(server.bodies) == 40, "asked, and asked again once"
 
@@ -86,7 +86,7 @@ def test_when_every_answer_is_bad_every_question_ends_as_a_reject(tmp_path: Path
 RUN = """
 import sys
 from pathlib import Path
-from fluents.llm import Question
+from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import ask_all
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import Endpoint
@@ -94,7 +94,7 @@ from fluents.llm.endpoint import Endpoint
 address, cache = sys.argv[1:]
 questions = [Question(f"What of w{number}") for number in range(60)]
 with Endpoint(address, "any", cache=Cache(Path(cache))) as endpoint:
-    print(len(ask_all(endpoint, questions, str, workers=4)))
+    print(len(ask_all(LanguageModel(endpoint, "any", workers=4), questions, str)))
 """
 
 

@@ -59,8 +59,8 @@ def test_no_body_breaks_the_reading_and_every_text_can_be_written(content: bytes
 
 @given(st.text(), st.text())
 def test_every_question_can_be_sent(prompt: str, system: str) -> None:
-    for manner in (EndpointOptions("chat"), EndpointOptions("completion")):
-        sent = body(Question(prompt, system=system, schema={}, name="näme 1"), "any", manner, ())
+    for options in (EndpointOptions("chat"), EndpointOptions("completion")):
+        sent = body(Question(prompt, system=system, schema={}, name="näme 1"), "any", options, ())
         assert json.dumps(sent, ensure_ascii=False).encode()
 
 

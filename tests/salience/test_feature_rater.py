@@ -13,7 +13,8 @@ from fluents.data.datasets import load_traces
 from fluents.errors import InputError
 from fluents.metrics.salience import salience
 from fluents.records import EntityCluster, Procedure, Salience, StateChange, Trace
-from fluents.salience.feature_rater import RATER, rate
+from fluents.salience.feature_rater import RATER
+from fluents.salience.rater import rate_salience
 from strategies import traces
 
 TEA = Procedure(
@@ -45,7 +46,7 @@ def values(trace: Trace, step: int | None = None) -> dict[str, float]:
 
 
 def test_every_entity_is_rated_for_the_goal_and_for_every_step() -> None:
-    rated = rate(TRACE)
+    rated = rate_salience(TRACE)
     assert {(one.entity, one.step) for one in rated.salience} == {
         (entity, step) for entity in ("water", "kettle", "mint", "bank account") for step in (None, 1, 2, 3)
     }
@@ -54,32 +55,32 @@ def test_every_entity_is_rated_for_the_goal_and_for_every_step() -> None:
 
 
 def test_what_the_goal_is_about_matters_more_than_what_the_text_never_names() -> None:
-    whole = values(rate(TRACE))
+    whole = values(rate_salience(TRACE))
     assert whole["mint"] > whole["kettle"] > whole["bank account"]
 
 
 def test_in_a_step_it_matters_whether_the_step_names_and_changes_the_entity() -> None:
-    rated = rate(TRACE)
+    rated = rate_salience(TRACE)
     assert values(rated, 1)["kettle"] > values(rated, 2)["kettle"]
     assert values(rated, 2)["mint"] > values(rated, 2)["bank account"]
 
 
 def test_one_scope_leaves_the_other_as_it_was() -> None:
-    both = rate(TRACE)
-    assert rate(both, ("local",)).salience == both.salience
-    assert {one.step for one in rate(TRACE, ("global",)).salience} == {None}
+    both = rate_salience(TRACE)
+    assert rate_salience(both, scope="local").salience == both.salience
+    assert {one.step for one in rate_salience(TRACE, scope="global").salience} == {None}
 
 
 def test_others_ratings_stay_and_ours_are_not_doubled() -> None:
     theirs = Salience(entity="mint", rater="A1", value=5)
-    once = rate(TRACE.replace(salience=(theirs,)))
+    once = rate_salience(TRACE.replace(salience=(theirs,)))
     assert once.salience[0] == theirs
-    assert rate(once) == once
+    assert rate_salience(once) == once
 
 
 def test_names_of_a_cluster_are_rated_as_one() -> None:
     joined = TRACE.replace(clusters=(EntityCluster(name="pot of tea", mentions=("water", "mint")),))
-    assert set(values(rate(joined))) == {"pot of tea", "kettle", "bank account"}
+    assert set(values(rate_salience(joined))) == {"pot of tea", "kettle", "bank account"}
 
 
 @pytest.mark.parametrize(
@@ -90,11 +91,11 @@ def test_names_of_a_cluster_are_rated_as_one() -> None:
     ],
 )
 def test_nothing_to_rate_is_no_error(trace: Trace) -> None:
-    assert rate(trace) == trace
+    assert rate_salience(trace) == trace
 
 
 def test_a_single_entity_that_never_varies_is_rated() -> None:
-    [only, *_] = rate(Trace(procedure=TEA, changes=(change(1, "+"),))).salience
+    [only, *_] = rate_salience(Trace(procedure=TEA, changes=(change(1, "+"),))).salience
     assert only.entity == "+"
 
 
@@ -102,7 +103,7 @@ def test_more_than_memory_holds_is_refused() -> None:
     steps = Procedure(id="long", steps=("Do it.",) * 2000)
     many = tuple(change(1, f"thing {number}") for number in range(501))
     with pytest.raises(InputError, match="501 entities in 2000 steps are too many"):
-        rate(Trace(procedure=steps, changes=many))
+        rate_salience(Trace(procedure=steps, changes=many))
 
 
 @settings(max_examples=40)
@@ -110,8 +111,8 @@ def test_more_than_memory_holds_is_refused() -> None:
 def test_the_order_of_changes_does_not_matter(trace: Trace, random: Random) -> None:
     """Any trace is rated, within the scale, and the same however its changes are ordered."""
     shuffled = trace.replace(changes=tuple(random.sample(trace.changes, len(trace.changes))))
-    ours = {(one.entity, one.step): one.value for one in rate(trace).salience if one.rater == RATER}
-    theirs = {(one.entity, one.step): one.value for one in rate(shuffled).salience if one.rater == RATER}
+    ours = {(one.entity, one.step): one.value for one in rate_salience(trace).salience if one.rater == RATER}
+    theirs = {(one.entity, one.step): one.value for one in rate_salience(shuffled).salience if one.rater == RATER}
     assert ours == pytest.approx(theirs, abs=0.011)  # a sum in another order may round to the next hundredth
     assert all(value is not None and 0 <= value <= 5 for value in ours.values())
 
@@ -119,7 +120,7 @@ def test_the_order_of_changes_does_not_matter(trace: Trace, random: Random) -> N
 def test_agreement_with_people_on_procedures_it_never_saw(mirror: Path) -> None:  # noqa: ARG001 - skips without data
     """The shipped weights, learnt from models' ratings of the other procedures, reach what the docs say."""
     gold = list(load_traces("openpi2:dev"))[:20]
-    score = salience(gold, [rate(trace) for trace in gold], rater=RATER)
+    score = salience(gold, [rate_salience(trace) for trace in gold], rater=RATER)
     rows = ("global smoothed", "global raw", "local smoothed", "local raw")
     assert [score[row]["r"] for row in rows] == pytest.approx([0.837, 0.549, 0.625, 0.564], abs=0.005)
     assert score.warnings == ()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fluents.records import EntityCluster, Procedure, StateChange, Trace, TrackedEntity
-from fluents.salience.entities import names, subjects
+from fluents.salience.entities import canonical_names, rated_entities
 from fluents.salience.features import KINDS, TraceMeasurements, features
 from fluents.text.embedders import StaticEmbedder
 
@@ -66,9 +66,11 @@ def test_a_step_knows_what_was_before_and_comes_after() -> None:
 
 def test_mentions_stand_for_their_cluster_but_a_rated_entity_for_itself() -> None:
     clusters = (EntityCluster(name="drink", mentions=("water", "tea")), EntityCluster(name="brew", mentions=("tea",)))
-    assert names(TRACE.replace(clusters=clusters)) == {"water": "drink", "tea": "drink"}
-    assert names(TRACE.replace(clusters=clusters, entities=(TrackedEntity(name="water"),))) == {"tea": "drink"}
-    [drink, hand] = subjects(TRACE.replace(clusters=clusters))
+    assert canonical_names(TRACE.replace(clusters=clusters)) == {"water": "drink", "tea": "drink"}
+    assert canonical_names(TRACE.replace(clusters=clusters, entities=(TrackedEntity(name="water"),))) == {
+        "tea": "drink"
+    }
+    [drink, hand] = rated_entities(TRACE.replace(clusters=clusters))
     assert (drink.name, drink.wordings) == ("drink", ("drink", "water", "tea"))
     assert len(drink.changes) == 2
     assert hand.wordings == ("hand",)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fluents.errors import InputError
 from fluents.records import EntityCluster, Procedure, Salience, StateChange, Trace, TrackedEntity
-from fluents.salience.filter import Keep, keep, keep_salient
+from fluents.salience.filter import Keep, keep_rated, keep_salient
 from fluents.scoring import Scope
 from strategies import traces
 
@@ -37,7 +37,7 @@ def left(trace: Trace) -> list[tuple[int, str]]:
 
 
 def test_entities_below_the_least_go_with_their_names_and_ratings() -> None:
-    kept = keep(SOUP, Keep(least=4))
+    kept = keep_rated(SOUP, Keep(min_salience=4))
     assert left(kept) == [(1, "leek"), (2, "leek"), (2, "pot")]
     assert [one.name for one in kept.clusters] == ["leek"]
     assert [one.name for one in kept.entities] == ["leek"]
@@ -45,25 +45,25 @@ def test_entities_below_the_least_go_with_their_names_and_ratings() -> None:
 
 
 def test_the_top_ones_are_the_highest_rated() -> None:
-    assert left(keep(SOUP, Keep(top=1))) == [(1, "leek"), (2, "leek")]
-    assert set(left(keep(SOUP, Keep(least=4, top=5)))) == {(1, "leek"), (2, "leek"), (2, "pot")}
+    assert left(keep_rated(SOUP, Keep(top=1))) == [(1, "leek"), (2, "leek")]
+    assert set(left(keep_rated(SOUP, Keep(min_salience=4, top=5)))) == {(1, "leek"), (2, "leek"), (2, "pot")}
 
 
 def test_an_entity_nobody_could_rate_is_not_known_to_matter() -> None:
-    assert (2, "smell") not in left(keep(SOUP, Keep(least=0)))
+    assert (2, "smell") not in left(keep_rated(SOUP, Keep(min_salience=0)))
 
 
 def test_of_equals_the_one_that_changes_more_stays_then_the_first_by_name() -> None:
     equal = SOUP.replace(salience=tuple(rating(name, 4) for name in ("knife", "leek", "pot")))
-    assert left(keep(equal, Keep(top=1))) == [(1, "leek"), (2, "leek")]
-    assert {name for _, name in left(keep(equal, Keep(top=2)))} == {"leek", "knife"}
+    assert left(keep_rated(equal, Keep(top=1))) == [(1, "leek"), (2, "leek")]
+    assert {name for _, name in left(keep_rated(equal, Keep(top=2)))} == {"leek", "knife"}
 
 
 def test_a_step_can_decide_for_itself() -> None:
     local = (rating("leek", 5, step=1), rating("leek", 1, step=2), rating("knife", 2, step=1), rating("pot", 4, step=2))
     trace = SOUP.replace(salience=(*SOUP.salience, *local))
-    assert left(keep(trace, Keep(least=4, scope="local"))) == [(1, "leek"), (2, "pot")]
-    assert left(keep(trace, Keep(top=1, scope="local"))) == [(1, "leek"), (2, "pot")]
+    assert left(keep_rated(trace, Keep(min_salience=4, scope="local"))) == [(1, "leek"), (2, "pot")]
+    assert left(keep_rated(trace, Keep(top=1, scope="local"))) == [(1, "leek"), (2, "pot")]
 
 
 def test_names_of_a_cluster_share_its_rating() -> None:
@@ -72,19 +72,19 @@ def test_names_of_a_cluster_share_its_rating() -> None:
         entities=(),
         salience=(rating("vegetable", 5), rating("pot", 1)),
     )
-    assert left(keep(trace, Keep(least=4))) == [(1, "leek"), (2, "leek"), (2, "smell")]
+    assert left(keep_rated(trace, Keep(min_salience=4))) == [(1, "leek"), (2, "leek"), (2, "smell")]
 
 
 def test_ratings_made_before_the_names_were_joined_still_count() -> None:
     trace = SOUP.replace(clusters=(EntityCluster(name="vegetable", mentions=("leek", "smell")),), entities=())
-    assert left(keep(trace, Keep(least=5))) == [(1, "leek"), (2, "leek"), (2, "smell")]
+    assert left(keep_rated(trace, Keep(min_salience=5))) == [(1, "leek"), (2, "leek"), (2, "smell")]
 
 
 def test_of_several_raters_one_must_be_named() -> None:
     trace = SOUP.replace(salience=(rating("leek", 1), rating("leek", 5, rater="A1")))
     with pytest.raises(InputError, match="name one of: A1, me"):
-        keep(trace, Keep(least=4))
-    assert left(keep(trace, Keep(least=4, rater="A1"))) == [(1, "leek"), (2, "leek")]
+        keep_rated(trace, Keep(min_salience=4))
+    assert left(keep_rated(trace, Keep(min_salience=4, rater="A1"))) == [(1, "leek"), (2, "leek")]
 
 
 def test_what_nobody_rated_is_rated_offline_first() -> None:
@@ -95,8 +95,8 @@ def test_what_nobody_rated_is_rated_offline_first() -> None:
 
 
 def test_it_says_what_it_does_in_a_few_words() -> None:
-    assert str(Keep(least=4, top=5)) == ">=4 top5"
-    assert str(Keep(least=3.5, rater="A1", scope="local")) == ">=3.5 by A1 local"
+    assert str(Keep(min_salience=4, top=5)) == ">=4 top5"
+    assert str(Keep(min_salience=3.5, rater="A1", scope="local")) == ">=3.5 by A1 local"
 
 
 @given(
@@ -116,26 +116,26 @@ def test_keeping_twice_keeps_no_less_and_no_order_decides(
     ]
     trace = trace.replace(salience=tuple({(one.entity, one.step): one for one in values}.values()))
     wanted = Keep(least, top, scope=scope)
-    kept = keep(trace, wanted)
-    assert keep(kept, wanted) == kept
+    kept = keep_rated(trace, wanted)
+    assert keep_rated(kept, wanted) == kept
     assert set(kept.changes) <= set(trace.changes)
     shuffled = trace.replace(
         changes=tuple(random.sample(trace.changes, len(trace.changes))),
         salience=tuple(random.sample(trace.salience, len(trace.salience))),
     )
-    assert set(keep(shuffled, wanted).changes) == set(kept.changes)
+    assert set(keep_rated(shuffled, wanted).changes) == set(kept.changes)
 
 
 def test_the_provenance_says_what_was_kept_and_by_whom() -> None:
-    once = keep(SOUP, Keep(least=4))
+    once = keep_rated(SOUP, Keep(min_salience=4))
     assert once.provenance.decoding["salience"] == ">=4 by me"
-    assert keep(once, Keep(least=4)) == once
-    assert keep(once, Keep(top=1)).provenance.decoding["salience"] == ">=4 by me; top1 by me"
+    assert keep_rated(once, Keep(min_salience=4)) == once
+    assert keep_rated(once, Keep(top=1)).provenance.decoding["salience"] == ">=4 by me; top1 by me"
     assert keep_salient(SOUP.replace(salience=()), Keep(top=2)).provenance.decoding["salience"] == "top2 by offline-1"
 
 
 def test_where_nothing_is_left_it_still_says_why() -> None:
-    nothing = keep(SOUP.replace(salience=(rating("leek", 1),)), Keep(least=5))
+    nothing = keep_rated(SOUP.replace(salience=(rating("leek", 1),)), Keep(min_salience=5))
     assert nothing.changes == ()
     assert nothing.provenance.decoding["salience"] == ">=5 by me"
-    assert keep(nothing, Keep(least=5)) == nothing
+    assert keep_rated(nothing, Keep(min_salience=5)) == nothing

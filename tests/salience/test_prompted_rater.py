@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fluents.llm import LanguageModel
 from fluents.llm.answers import UnreadableAnswer
 from fluents.records import Procedure, Salience, StateChange, Trace
-from fluents.salience.prompted_rater import FORMS, Form, RatingAnswer, questions, rate_by_asking, read
+from fluents.salience.prompted_rater import FORMS, Form, PromptedRater, RatingAnswer, questions, read
+from fluents.salience.rater import rate_salience
+from fluents.scoring import Scope
 from scripted import Script
 
 TRACE = Trace(
@@ -22,6 +25,8 @@ TRACE = Trace(
     salience=(Salience(entity="leaf", rater="A1", value=5),),
 )
 
+BOTH: tuple[Scope, ...] = ("global", "local")
+
 
 def by_place(trace: Trace, rater: str) -> dict[tuple[str, int | None], float | None]:
     return {(one.entity, one.step): one.value for one in trace.salience if one.rater == rater}
@@ -29,7 +34,7 @@ def by_place(trace: Trace, rater: str) -> dict[tuple[str, int | None], float | N
 
 def test_every_entity_is_asked_about_afresh_for_the_goal_and_each_step() -> None:
     script = Script(lambda q: "5, it is the drink." if "water" in q.prompt.partition("Thing:")[2] else "2.5 or so")
-    rated = rate_by_asking(TRACE, script, "parrot", workers=1)
+    rated = rate_salience(TRACE, PromptedRater(LanguageModel(script, "parrot", workers=1)))
     assert by_place(rated, "parrot") == {(e, s): v for e, v in (("water", 5), ("leaf", 2.5)) for s in (None, 1, 2)}
     assert len({question.prompt for question in script.asked}) == 6
     assert rated.salience[0] == TRACE.salience[0]
@@ -37,7 +42,7 @@ def test_every_entity_is_asked_about_afresh_for_the_goal_and_each_step() -> None
 
 
 def test_a_question_for_the_goal_shows_all_steps_and_one_for_a_step_that_alone() -> None:
-    asked = list(questions(TRACE))
+    asked = list(questions(TRACE, BOTH))
     assert [(one.entity, one.step) for one in asked][:3] == [("water", None), ("leaf", None), ("water", 1)]
     assert all(text in asked[0].question.prompt for text in ("Boil water.", r"Steep \"it\".", '"Make tea"'))
     assert "Boil water." not in asked[-1].question.prompt
@@ -47,7 +52,7 @@ def test_a_question_for_the_goal_shows_all_steps_and_one_for_a_step_that_alone()
 @pytest.mark.parametrize("form", FORMS)
 def test_a_prompt_is_known_by_its_file(form: Form) -> None:
     middle = "" if form == "paper" else "-likert"
-    asked = list(questions(TRACE, form=form))
+    asked = list(questions(TRACE, BOTH, form))
     assert {one.question.name for one in asked} == {f"salience-global{middle}-1", f"salience-local{middle}-1"}
     assert ("0: the thing has nothing to do with" in asked[0].question.prompt) == (form == "likert")
 
@@ -117,22 +122,22 @@ def test_any_text_is_read_or_unreadable(text: str) -> None:
 def test_an_unreadable_answer_is_asked_again_and_then_has_no_value() -> None:
     """OpenPI2.0 put 1 there; nobody said 1."""
     script = Script(lambda q: "who knows?" if "leaf" in q.prompt.partition("Thing:")[2] else "4")
-    rated = rate_by_asking(TRACE, script, "parrot", scopes=("global",), workers=1)
+    rated = rate_salience(TRACE, PromptedRater(LanguageModel(script, "parrot", workers=1)), scope="global")
     assert by_place(rated, "parrot") == {("water", None): 4, ("leaf", None): None}
     assert rated.salience[-1].explanation == "unreadable (there is no rating in it): who knows?"
     assert len(script.asked) == 3
 
 
 def test_rating_again_replaces_what_the_model_said_before() -> None:
-    once = rate_by_asking(TRACE, Script(lambda _: "2"), "parrot", workers=1)
-    again = rate_by_asking(once, Script(lambda _: "3"), "parrot", scopes=("local",), workers=1)
+    once = rate_salience(TRACE, PromptedRater(LanguageModel(Script(lambda _: "2"), "parrot", workers=1)))
+    again = rate_salience(once, PromptedRater(LanguageModel(Script(lambda _: "3"), "parrot", workers=1)), scope="local")
     assert set(by_place(again, "parrot").values()) == {2, 3}
     assert len(again.salience) == len(once.salience)
 
 
 def test_nothing_to_ask() -> None:
     empty = TRACE.replace(changes=())
-    assert rate_by_asking(empty, Script(lambda _: "5"), "parrot") == empty
+    assert rate_salience(empty, PromptedRater(LanguageModel(Script(lambda _: "5"), "parrot", workers=1))) == empty
 
 
 @pytest.mark.slow
@@ -145,10 +150,9 @@ def test_a_real_server_is_asked_and_whatever_it_says_is_recorded(monkeypatch: py
     monkeypatch.setitem(os.environ, "OMP_WAIT_POLICY", "passive")
     one_entity = TRACE.replace(changes=TRACE.changes[:1])
     told: list[tuple[int, int]] = []
-    with serve() as server, Endpoint(server.base_url, server.model) as model:
-        rated = rate_by_asking(
-            one_entity, model, "local", scopes=("global",), workers=1, on_answer=lambda *done: told.append(done)
-        )
+    with serve() as server, Endpoint(server.base_url, server.model) as endpoint:
+        model = LanguageModel(endpoint, "local", workers=1, on_answer=lambda *done: told.append(done))
+        rated = rate_salience(one_entity, PromptedRater(model), scope="global")
     [theirs, ours] = rated.salience
     assert (theirs.rater, ours.rater, ours.entity) == ("A1", "local", "water")
     assert ours.explanation

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.salience.ridge import Ridge, joined, learn
+from fluents.salience.ridge import Ridge, fit_ridge, joined
 
 
 def test_a_feature_that_tells_the_label_is_learnt() -> None:
     told = np.array([0.0, 1, 2, 3, 4, 5])
-    learnt = learn({"told": told, "constant": np.ones(6)}, told.copy(), penalty=1)
+    learnt = fit_ridge({"told": told, "constant": np.ones(6)}, told.copy(), penalty=1)
     assert learnt({"told": told, "constant": np.ones(6)}) == pytest.approx(told)
 
 
@@ -20,18 +20,18 @@ def test_a_strong_penalty_keeps_the_spread_of_the_labels() -> None:
     """Thresholds must mean what they mean for the raters."""
     told = np.array([1.0, 2, 3, 4, 5, 3])
     labels = np.array([1.0, 1, 3, 5, 5, 3])
-    ratings = learn({"told": told}, labels, penalty=1e6)({"told": told})
+    ratings = fit_ridge({"told": told}, labels, penalty=1e6)({"told": told})
     assert ratings.std() == pytest.approx(labels.std(), abs=0.2)
 
 
 def test_labels_nobody_gave_are_left_out() -> None:
     told = np.array([1.0, 2, 3, 4])
-    with_gap = learn({"told": np.append(told, 9)}, np.append(told, np.nan), penalty=2)
-    assert with_gap == learn({"told": told}, told, penalty=2)
+    with_gap = fit_ridge({"told": np.append(told, 9)}, np.append(told, np.nan), penalty=2)
+    assert with_gap == fit_ridge({"told": told}, told, penalty=2)
 
 
 def test_labels_that_are_all_the_same_give_that_label() -> None:
-    assert learn({"told": np.arange(4.0)}, np.full(4, 3.0), penalty=1)({"told": np.array([100.0])}) == [3.0]
+    assert fit_ridge({"told": np.arange(4.0)}, np.full(4, 3.0), penalty=1)({"told": np.array([100.0])}) == [3.0]
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5), st.floats(-9, 9))

@@ -9,9 +9,10 @@ import pytest
 
 from fluents import jsonl
 from fluents.errors import InputError
+from fluents.llm import LanguageModel
 from fluents.records import Procedure, StateChange, Trace
 from fluents.trackers.llm.examples import Shots
-from fluents.trackers.llm.settings import LlmSettings
+from fluents.trackers.llm.settings import FORMS, Form, LlmSettings
 from fluents.trackers.llm.tracker import LlmTracker
 from scripted import Script, water_heats
 
@@ -25,11 +26,11 @@ def example_trace(number: int, procedure: Procedure | None = None) -> Trace:
     return Trace(procedure=procedure, changes=(change,))
 
 
-@pytest.mark.parametrize("form", ["schemata", "states", "complete", "whole"])
-def test_examples_are_shown_in_the_form_that_is_asked_for(form: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_examples_are_shown_in_the_form_that_is_asked_for(form: Form) -> None:
     model = Script(lambda question: water_heats(question.prompt))
     shots = Shots([example_trace(n) for n in range(5)], 2, seed=1)
-    trace = LlmTracker(LlmSettings(form=form, shots=2), model, shots=shots).track(TEA)
+    trace = LlmTracker(LanguageModel(model, "script"), LlmSettings(form=form, shots=2), shots=shots).track(TEA)
     assert trace.rejects == ()
     for question in model.asked:
         assert len(set(re.findall(r"Fry egg (\d)\.", question.prompt))) == 2
@@ -57,7 +58,7 @@ def test_the_seed_draws_and_the_procedure_itself_is_never_an_example() -> None:
 
 
 @pytest.mark.parametrize("form", ["schemata", "states", "changes-of", "complete", "whole"])
-def test_the_examples_that_come_along_serve_every_form(form: str) -> None:
+def test_the_examples_that_come_along_serve_every_form(form: Form) -> None:
     shown = Shots((record for record in jsonl.read(FEW_SHOT) if isinstance(record, Trace)), 3, seed=1)
     for example in shown.examples(TEA, f"{form}-1", past=True):
         assert 'Goal: "' in example.scene

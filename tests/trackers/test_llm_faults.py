@@ -7,15 +7,16 @@ import re
 import pytest
 
 from faulty_server import FAULTS, Body, FaultyServer, prompt_of, randomly
+from fluents.llm import LanguageModel
 from fluents.llm.endpoint import Endpoint
 from fluents.llm.retry import RetryPolicy
 from fluents.llm.wire_format import EndpointOptions
 from fluents.records import Procedure, Trace
-from fluents.trackers.llm.settings import LlmSettings
+from fluents.trackers.llm.settings import FORMS, Form, LlmSettings
 from fluents.trackers.llm.tracker import LlmTracker
 from scripted import water_heats
 
-QUICK = EndpointOptions(timeout=0.5, patience=RetryPolicy(first_wait=0.005, longest_wait=0.02))
+QUICK = EndpointOptions(timeout=0.5, retry=RetryPolicy(first_wait=0.005, longest_wait=0.02))
 PROCEDURES, STEPS = 20, 10
 IN_JSON = tuple(fault for fault in FAULTS if fault not in ("extra", "reversed"))
 """Of what is no JSON, parts cannot be added or turned round."""
@@ -32,8 +33,8 @@ def own_pot(body: Body) -> str:
     return answer.replace("water", pot)
 
 
-@pytest.mark.parametrize("form", ["schemata", "states", "complete", "whole"])
-def test_two_hundred_steps_at_a_tenth_of_faults(form: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_two_hundred_steps_at_a_tenth_of_faults(form: Form) -> None:
     """None lost, none doubled, none in another's place; as every procedure of `whole` is one question, at a third."""
     procedures = [
         Procedure(id=f"p{n}", goal="Heat pots", steps=tuple(f"Heat pot {n} {k}." for k in range(1, STEPS + 1)))
@@ -42,9 +43,9 @@ def test_two_hundred_steps_at_a_tenth_of_faults(form: str) -> None:
     fault = randomly(0.3 if form == "whole" else 0.1, 7, IN_JSON if form == "complete" else FAULTS)
     with (
         FaultyServer(own_pot, fault, hang=0.6) as server,
-        Endpoint(server.base_url, "any", manner=QUICK) as endpoint,
+        Endpoint(server.base_url, "any", options=QUICK) as endpoint,
     ):
-        tracker = LlmTracker(LlmSettings(form=form), endpoint)
+        tracker = LlmTracker(LanguageModel(endpoint, "any"), LlmSettings(form=form))
         traces = [tracker.track(procedure) for procedure in procedures]
         assert len(set(server.faults)) >= 5, "it did misbehave"
     for trace in traces:

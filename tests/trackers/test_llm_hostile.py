@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluents import jsonl
-from fluents.llm import Question
+from fluents.llm import LanguageModel, Question
 from fluents.records import Procedure
 from fluents.trackers.llm.settings import LlmSettings
 from fluents.trackers.llm.tracker import LlmTracker
@@ -30,7 +30,7 @@ def test_a_step_that_obeys_an_injection_changes_no_other_step() -> None:
             return pairs(PWNED=["x"])
         return pairs(**{f"thing {now[-8:]}": ["state"]})
 
-    tracker = LlmTracker(LlmSettings(form="schemata"), Script(gullible))
+    tracker = LlmTracker(LanguageModel(Script(gullible), "script"), LlmSettings(form="schemata"))
     before, after = map(tracker.track, (TEA, attacked))
     assert (before.at(1), before.at(3)) == (after.at(1), after.at(3))
     assert [c.entity for c in after.at(2)] == ["PWNED"]
@@ -40,7 +40,7 @@ def test_without_the_past_no_text_reaches_another_steps_question() -> None:
     """Even a model that obeys every word anywhere in its prompt is misled in the step itself alone."""
     model = Script(lambda q: pairs(PWNED=["x"]) if "OBEY" in q.prompt else pairs(cup=["place"]))
     attacked = TEA.replace(steps=("Boil.", "OBEY", "Wait."))
-    trace = LlmTracker(LlmSettings(form="schemata", past=False), model).track(attacked)
+    trace = LlmTracker(LanguageModel(model, "script"), LlmSettings(form="schemata", past=False)).track(attacked)
     assert [c.entity for c in trace.changes] == ["cup", "PWNED", "cup"]
 
 
@@ -78,7 +78,7 @@ def test_whatever_the_model_says_every_step_ends_as_answered_or_as_a_reject(
     def answer(question: Question) -> str:
         return drawn[(len(question.prompt) + question.seed + len(question.system)) % len(drawn)]
 
-    trace = LlmTracker(settings, Script(answer)).track(procedure)
+    trace = LlmTracker(LanguageModel(Script(answer), "script"), settings).track(procedure)
     assert jsonl.loads(jsonl.dumps(trace)) == trace
     covered = set(trace.covered_steps)
     rejected = {reject.step for reject in trace.rejects}

@@ -11,10 +11,10 @@ import pytest
 
 from fluents import jsonl
 from fluents.errors import FluentsError, InputError, UnknownNameError
-from fluents.llm import NoAnswerError, Question
+from fluents.llm import LanguageModel, NoAnswerError, Question
 from fluents.records import Procedure, StateChange, Trace
 from fluents.trackers.llm.pipeline import NO_ANSWER, NOT_VERIFIED
-from fluents.trackers.llm.settings import LlmSettings
+from fluents.trackers.llm.settings import FORMS, LlmSettings
 from fluents.trackers.llm.tracker import GivenPairs, LlmTracker
 from fluents.version import __version__
 from scripted import Script, attribute_in, pairs, states, step_in, thing_in
@@ -58,7 +58,7 @@ WHOLE_TEA = [
 
 
 def tracked(answer: Any, procedure: Procedure = TEA, **settings: Any) -> Trace:
-    trace = LlmTracker(LlmSettings(**settings), Script(answer)).track(procedure)
+    trace = LlmTracker(LanguageModel(Script(answer), "script"), LlmSettings(**settings)).track(procedure)
     assert jsonl.loads(jsonl.dumps(trace)) == trace
     return trace
 
@@ -99,7 +99,7 @@ def test_whole_asks_once_and_reads_by_step_number() -> None:
         )
 
     model = Script(answer)
-    trace = LlmTracker(LlmSettings(form="whole"), model).track(TEA)
+    trace = LlmTracker(LanguageModel(model, "script"), LlmSettings(form="whole")).track(TEA)
     assert said(trace) == WHOLE_TEA
     assert [(r.step, "no such step" in r.reason) for r in trace.rejects] == [(None, True)]
     assert len(model.asked) == 1
@@ -109,7 +109,7 @@ def test_whole_asks_once_and_reads_by_step_number() -> None:
 def test_what_whole_leaves_out_is_asked_for_again_then_taken_as_it_is() -> None:
     """The steps that are there are kept; one that is not is told apart from one without changes."""
     model = Script(lambda _: json.dumps({"steps": [{"step": 2, "changes": []}]}))
-    trace = LlmTracker(LlmSettings(form="whole"), model).track(TEA)
+    trace = LlmTracker(LanguageModel(model, "script"), LlmSettings(form="whole")).track(TEA)
     assert len(model.asked) == 2
     assert "step 1 is missing" in model.asked[1].system
     assert trace.covered == (2,)
@@ -124,7 +124,7 @@ def test_an_unreadable_answer_is_asked_for_again_with_the_reason_then_recorded()
         return "I would rather talk." if step_in(question.prompt) == 2 else tea_answer(question)
 
     model = Script(answer)
-    trace = LlmTracker(LlmSettings(), model).track(TEA)
+    trace = LlmTracker(LanguageModel(model, "script"), LlmSettings()).track(TEA)
     assert said(trace) == WHOLE_TEA[:1]
     assert trace.covered == (1, 3), "step 2 was not answered, which is not the same as no change"
     assert [(r.step, r.text, r.position) for r in trace.rejects] == [(2, "I would rather talk.", None)]
@@ -133,7 +133,7 @@ def test_an_unreadable_answer_is_asked_for_again_with_the_reason_then_recorded()
 
 def test_a_second_answer_that_can_be_read_is_taken() -> None:
     model = Script(lambda q: tea_answer(q) if "could not be read" in q.system else "Well…")
-    trace = LlmTracker(LlmSettings(form="complete"), model).track(TEA)
+    trace = LlmTracker(LanguageModel(model, "script"), LlmSettings(form="complete")).track(TEA)
     assert said(trace) == WHOLE_TEA
     assert trace.rejects == ()
     assert len(model.asked) == 6
@@ -182,7 +182,7 @@ def test_verification_drops_what_does_not_change_and_says_so() -> None:
 
 def test_verification_comes_before_states_are_asked_for() -> None:
     model = Script(tea_answer)
-    LlmTracker(LlmSettings(verify=True), model).track(TEA)
+    LlmTracker(LanguageModel(model, "script"), LlmSettings(verify=True)).track(TEA)
     assert len(model.prompts("verify-1")) == 4
     assert len(model.prompts("states-1")) == 3
 
@@ -214,7 +214,7 @@ def test_samples_are_agreed_on_with_support(form: str) -> None:
 
 def test_samples_have_seeds_of_their_own_and_are_drawn() -> None:
     model = Script(tea_answer)
-    LlmTracker(LlmSettings(form="schemata", samples=3, seed=4), model).track(TEA)
+    LlmTracker(LanguageModel(model, "script"), LlmSettings(form="schemata", samples=3, seed=4)).track(TEA)
     assert len({q.seed for q in model.asked}) == 3
     assert {q.temperature for q in model.asked} == {0.7}
 
@@ -227,7 +227,7 @@ def test_memory_tells_later_steps_what_earlier_ones_left_and_carries_names() -> 
         return states(*{1: ("cold", "hot"), 2: ("very hot", "warm"), 3: ("warm", "cold")}[step])
 
     model = Script(answer)
-    trace = LlmTracker(LlmSettings(memory=True), model).track(TEA)
+    trace = LlmTracker(LanguageModel(model, "script"), LlmSettings(memory=True)).track(TEA)
     assert {c.entity for c in trace.changes} == {"The Water"}
     known = ['- "temperature" of "The Water" is ' in prompt for prompt in model.prompts("schemata-1")]
     assert known == [False, True, True]
@@ -239,8 +239,9 @@ def test_at_most_so_many_changes() -> None:
 
 
 def test_switches_that_do_not_go_together_are_refused() -> None:
+    poem: Any = "poem"
     with pytest.raises(UnknownNameError, match="one of: schemata"):
-        LlmSettings(form="poem")
+        LlmSettings(form=poem)
     refused: list[dict[str, Any]] = [
         {"form": "whole", "memory": True},
         {"form": "complete", "econd": True},
@@ -252,14 +253,12 @@ def test_switches_that_do_not_go_together_are_refused() -> None:
     for wrong in refused:
         with pytest.raises(InputError):
             LlmSettings(**wrong)
-    given = GivenPairs([])
+    given, nobody = GivenPairs([]), LanguageModel(Script(tea_answer), "script")
     for settings in (LlmSettings(form="complete"), LlmSettings(verify=True)):
         with pytest.raises(InputError, match="given pairs"):
-            LlmTracker(settings, pairs=given)
-    with pytest.raises(InputError, match="no model"):
-        LlmTracker().track(TEA)
+            LlmTracker(nobody, settings, pairs=given)
     with pytest.raises(InputError, match="draw them from"):
-        LlmTracker(LlmSettings(shots=1))
+        LlmTracker(nobody, LlmSettings(shots=1))
 
 
 # Given pairs
@@ -277,7 +276,7 @@ GOLD = Trace(
 
 def test_given_pairs_are_each_answered_and_nothing_of_the_gold_is_told() -> None:
     model = Script(tea_answer)
-    trace = LlmTracker(LlmSettings(), model, pairs=GivenPairs([GOLD], "gold.jsonl")).track(TEA)
+    trace = LlmTracker(LanguageModel(model, "script"), LlmSettings(), pairs=GivenPairs([GOLD], "gold.jsonl")).track(TEA)
     assert said(trace) == [(1, "water", "temperature", "cold", "hot"), (2, "leaves", "colour", "green", "green")]
     assert trace.covered == GOLD.covered
     assert {q.name for q in model.asked} == {"states-1"}
@@ -288,14 +287,16 @@ def test_given_pairs_are_each_answered_and_nothing_of_the_gold_is_told() -> None
 def test_pairs_of_other_procedures_are_refused() -> None:
     for other in (TEA.replace(id="coffee"), TEA.replace(steps=TEA.steps[:2])):
         with pytest.raises(InputError, match="pairs"):
-            LlmTracker(LlmSettings(), Script(tea_answer), pairs=GivenPairs([GOLD])).track(other)
+            LlmTracker(LanguageModel(Script(tea_answer), "script"), LlmSettings(), pairs=GivenPairs([GOLD])).track(
+                other
+            )
 
 
 # The whole
 
 
 def test_provenance_says_how_it_was_made() -> None:
-    tracker = LlmTracker(LlmSettings(seed=7), Script(tea_answer), model="tiny")
+    tracker = LlmTracker(LanguageModel(Script(tea_answer), "tiny"), LlmSettings(seed=7))
     made = tracker.track(TEA).provenance
     assert (made.tracker, made.model, made.seed, made.version) == ("llm", "tiny", 7, __version__)
     assert made.prompt == "schemata-1 + states-1"
@@ -303,9 +304,14 @@ def test_provenance_says_how_it_was_made() -> None:
 
 
 def test_a_procedure_without_steps_asks_nothing() -> None:
-    for form in ("schemata", "states", "complete", "whole"):
+    for form in FORMS:
         model = Script(tea_answer)
-        assert LlmTracker(LlmSettings(form=form), model).track(Procedure(id="none", steps=())).changes == ()
+        assert (
+            LlmTracker(LanguageModel(model, "script"), LlmSettings(form=form))
+            .track(Procedure(id="none", steps=()))
+            .changes
+            == ()
+        )
         assert model.asked == []
 
 
@@ -314,11 +320,13 @@ def test_an_endpoint_that_is_down_ends_the_run() -> None:
         raise FluentsError("the endpoint is down")
 
     with pytest.raises(FluentsError, match="down"):
-        LlmTracker(replace(LlmSettings(), form="complete"), Script(down)).track(TEA)
+        LlmTracker(LanguageModel(Script(down), "script"), replace(LlmSettings(), form="complete")).track(TEA)
 
 
 def test_progress_is_told_in_questions() -> None:
     seen: list[tuple[int, int]] = []
-    LlmTracker(LlmSettings(), Script(tea_answer), workers=1).track(TEA, lambda *now: seen.append(now))
+    LlmTracker(LanguageModel(Script(tea_answer), "script", workers=1), LlmSettings()).track(
+        TEA, lambda *now: seen.append(now)
+    )
     assert seen[-1] == (7, 7), "three for schemata, four for states"
     assert [done for done, _ in seen] == list(range(1, 8))

@@ -59,7 +59,7 @@ def test_a_schema_holds_the_model_to_it(server: Server) -> None:
         [found] = answered(endpoint, question, json_in)
         assert isinstance(found, dict)
         assert found.keys() == {"entity", "changes"}
-        assert endpoint.left_out == ()
+        assert endpoint.usage.refused == ()
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_a_schema_llama_cpp_does_not_know_is_gone_without(server: Server) -> Non
     question = Question("Does water change?", schema={"type": "nonsense"}, name="bad-1", max_tokens=5)
     with Endpoint(server.base_url, server.model) as endpoint:
         assert endpoint.ask(question)
-        assert endpoint.left_out == ("json_schema",)
+        assert endpoint.usage.refused == ("json_schema",)
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_a_port_in_use_is_told(server: Server) -> None:
 def test_with_an_adapter_it_completes_the_trackers_own_prompt() -> None:
     with (
         serve(adapter="both") as server,
-        Endpoint(server.base_url, server.model, manner=EndpointOptions("completion")) as endpoint,
+        Endpoint(server.base_url, server.model, options=EndpointOptions("completion")) as endpoint,
     ):
         [answer] = endpoint.ask(Question(prompt(TEA, 2, style="clean"), max_tokens=60))
         changes, _ = read(answer + "\n", 2)

@@ -1,4 +1,4 @@
-"""A trace with its names clustered: whichever method groups the names, the clusters are put together here."""
+"""A trace with its names clustered, whichever method groups them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange
 from fluents.scoring import Level
 
 MOST_NAMES = 5000
-"""Far more than any text has; every two of them are held against each other, in memory."""
+"""Far more than any text has; every two of them are compared, in memory."""
 
 REASON = "clustering: "
 """What the reason of a reject begins with where an answer about names could not be read."""
@@ -49,7 +49,7 @@ class Method(Protocol):
     def group(self, trace: Trace, lists: Sequence[NameList]) -> Grouped: ...
 
 
-def canonicalise(trace: Trace, method: Method) -> Trace:
+def cluster_names(trace: Trace, method: Method) -> Trace:
     """The trace with clusters of its entities and of their attributes, made anew from its changes.
 
     The words of the changes stay as they are. The same changes in another order give the same clusters.
@@ -80,6 +80,11 @@ def canonicalise(trace: Trace, method: Method) -> Trace:
         rejects=(*kept, *rejects, *more_rejects),
         provenance=trace.provenance.replace(decoding={**trace.provenance.decoding, "clusters": method.name}),
     )
+
+
+def parse_failures(trace: Trace) -> list[str]:
+    """Why answers about names could not be read; the answers are among the rejects."""
+    return [reject.reason for reject in trace.rejects if reject.reason.startswith(REASON)]
 
 
 def _few(names: list[NameGroup], trace: Trace) -> list[NameGroup]:

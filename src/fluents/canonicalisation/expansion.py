@@ -1,18 +1,21 @@
-"""Other names nobody wrote for a trace's clusters: they make an evaluation fairer to whoever words things anew."""
+"""Other names for a trace's clusters that nobody wrote: they make an evaluation fairer to paraphrases."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from fluents.canonicalisation.name_facts import Fact, Field, NameGroup, fact_of, named, parts_of, squashed, wordings_of
 from fluents.canonicalisation.pair_features import Matrix, PairFeatures
+from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
-from fluents.llm import Answerer, Question
+from fluents.llm import LanguageModel, Question, open_model
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
 from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
 from fluents.prompts.prompt_files import render
@@ -21,14 +24,14 @@ from fluents.scoring import Level
 from fluents.text.embedders import Embedder, StaticEmbedder
 
 MOST = 5
-"""New names for a cluster, unless somebody says otherwise."""
+"""New names for a cluster, by default."""
 
 REASON = "expansion: "
 """What the reason of a reject begins with where an answer about other names could not be read."""
 
 
 @dataclass(frozen=True)
-class Known:
+class ClusterNames:
     """The names of one cluster."""
 
     level: Level
@@ -53,7 +56,7 @@ class Thesaurus(Protocol):
         """As a trace's provenance records it."""
         ...
 
-    def suggest(self, trace: Trace, clusters: Sequence[Known], most: int) -> Suggested: ...
+    def suggest(self, trace: Trace, clusters: Sequence[ClusterNames], most: int) -> Suggested: ...
 
 
 def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
@@ -62,10 +65,10 @@ def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
     Names that were there stay. One that some cluster of the kind already goes by is no expansion of another.
     """
     if trace.changes and not trace.clusters:
-        raise InputError("there are no clusters to expand", where=trace.id, fix="run `fluents canonicalise` first")
-    asked = [known for cluster in trace.clusters for known in _known(cluster, trace.changes)]
-    names, rejects = thesaurus.suggest(trace, asked, most)
-    suggestions = iter(names)
+        raise InputError("there are no clusters to expand", where=trace.id, fix="canonicalise it first")
+    asked = [names for cluster in trace.clusters for names in _cluster_names(cluster, trace.changes)]
+    suggested, rejects = thesaurus.suggest(trace, asked, most)
+    suggestions = iter(suggested)
     clusters = []
     taken = _plain(name for cluster in trace.clusters for name in (cluster.name, *cluster.mentions))
     for cluster in trace.clusters:
@@ -84,14 +87,19 @@ def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
     )
 
 
-def _known(cluster: EntityCluster, changes: Sequence[StateChange]) -> Iterable[Known]:
+def parse_failures(trace: Trace) -> list[str]:
+    """Why answers about other names could not be read; the answers are among the rejects."""
+    return [reject.reason for reject in trace.rejects if reject.reason.startswith(REASON)]
+
+
+def _cluster_names(cluster: EntityCluster, changes: Sequence[StateChange]) -> Iterable[ClusterNames]:
     names = {cluster.name, *cluster.mentions}
     mine = [change for change in changes if change.entity in names]
-    yield Known("entities", _names(cluster), _facts(mine))
+    yield ClusterNames("entities", _names(cluster), _facts(mine))
     for one in cluster.attributes:
         called = {one.name, *one.mentions}
         facts = _facts(change for change in mine if change.attribute in called)
-        yield Known("attributes", _names(one), facts, cluster.name)
+        yield ClusterNames("attributes", _names(one), facts, cluster.name)
 
 
 def _names(cluster: EntityCluster | AttributeCluster) -> tuple[str, ...]:
@@ -121,6 +129,31 @@ def plain_name(name: str) -> str:
     return " ".join(parts_of(name).words) or squashed(name)
 
 
+@contextmanager
+def open_thesaurus(
+    vocabulary: str | Path | None = None,
+    *,
+    near: float | None = None,
+    model: str | LanguageModel | None = None,
+    base_url: str | None = None,
+) -> Iterator[Thesaurus]:
+    """Names near in meaning from the dataset or file `vocabulary`, offline, or from a language model.
+
+    `near`, from 0 to 1 (0.5), is how alike a name of the vocabulary must be.
+    """
+    if (vocabulary is None) == (model is None):
+        raise InputError("names come from a vocabulary or from a model", fix="give either `vocabulary` or `model`")
+    if vocabulary is not None:
+        if base_url is not None:
+            raise InputError("`base_url` is for names from a model", fix="leave it out, or give `model`")
+        yield VocabularyThesaurus(read_traces(vocabulary), str(vocabulary), NEAR if near is None else near)
+        return
+    if near is not None:
+        raise InputError("`near` is for names from a vocabulary", fix="leave it out, or give `vocabulary`")
+    with open_model(model, base_url) as opened:
+        yield PromptedThesaurus(opened)
+
+
 NEAR = 0.5
 """How alike a name must be to stand for another: the geometric mean of likeness in meaning and in states."""
 
@@ -139,12 +172,12 @@ class NameVocabulary:
         self._evidence = PairFeatures(self._names, embedder)
         self._words = [set(plain_name(one.name).split()) for one in self._names]
 
-    def near(self, known: Known, least: float) -> list[str]:
+    def near(self, cluster: ClusterNames, least: float) -> list[str]:
         """Names used alike, the nearest first. One that shares a word is a part or a kind of the thing."""
         if not self._names:
             return []
-        likeness = np.max([self._likeness(name, known.facts) for name in known.names], axis=0)
-        own = {word for name in known.names for word in plain_name(name).split()}
+        likeness = np.max([self._likeness(name, cluster.facts) for name in cluster.names], axis=0)
+        own = {word for name in cluster.names for word in plain_name(name).split()}
         order = np.argsort(-likeness, kind="stable")
         return [self._names[place].name for place in order if likeness[place] >= least and not self._words[place] & own]
 
@@ -156,7 +189,7 @@ class NameVocabulary:
         return np.asarray(np.sqrt(np.maximum(meaning, 0) * np.maximum(states, 0)), dtype=np.float32)
 
 
-class Neighbours:
+class VocabularyThesaurus:
     """Names from a dataset's traces. Nothing of it comes with fluents: the dataset is the user's own copy."""
 
     def __init__(
@@ -171,7 +204,7 @@ class Neighbours:
             "attributes": NameVocabulary(changes, "attribute", embedder),
         }
 
-    def suggest(self, trace: Trace, clusters: Sequence[Known], most: int) -> Suggested:  # noqa: ARG002
+    def suggest(self, trace: Trace, clusters: Sequence[ClusterNames], most: int) -> Suggested:  # noqa: ARG002
         return Suggested([self._vocabulary[one.level].near(one, self._near)[:most] for one in clusters])
 
 
@@ -187,22 +220,16 @@ MAX_LETTERS = 80
 
 
 @dataclass(frozen=True)
-class AskedNames:
+class PromptedThesaurus:
     """A language model asked about every cluster by itself."""
 
-    asker: Answerer
-    model: str
-    """Its name, for the record."""
-    workers: int = 8
-    on_answer: Callable[[int, int], None] | None = None
-    max_tokens: int | None = None
-    """Of an answer; None: enough for the names it may hold."""
+    model: LanguageModel
 
     @property
     def name(self) -> str:
-        return f"prompted-1, {self.model}"
+        return f"prompted-1, {self.model.name}"
 
-    def suggest(self, trace: Trace, clusters: Sequence[Known], most: int) -> Suggested:
+    def suggest(self, trace: Trace, clusters: Sequence[ClusterNames], most: int) -> Suggested:
         scene = whole_scene(trace.procedure)
         questions = [
             Question(
@@ -220,7 +247,7 @@ class AskedNames:
             )
             for one in clusters
         ]
-        answers = ask_all(self.asker, questions, read, self.workers, self.on_answer, self.max_tokens)
+        answers = ask_all(self.model, questions, read)
         rejects = [Reject(text=one.text, reason=REASON + one.reason) for one in answers if isinstance(one, Unreadable)]
         return Suggested([[] if isinstance(one, Unreadable) else one for one in answers], tuple(rejects))
 

@@ -1,6 +1,6 @@
 """How likely two names mean one thing: a weighted sum of the evidence, and groups of names made from it.
 
-The weights are logistic regression's, few and readable, in parameters.json; `learn.py` makes that file.
+The weights are those of a logistic regression, in parameters.json; `training.py` makes that file.
 """
 
 from __future__ import annotations
@@ -68,6 +68,6 @@ def corrected(likely: Matrix, judged: Judged) -> Matrix:
 
 
 @lru_cache(maxsize=2)
-def shipped(level: Level) -> PairScorer:
+def shipped_scorer(level: Level) -> PairScorer:
     """The scorer that comes with the package."""
     return PairScorer(**json.loads(PARAMETERS.read_text(encoding="utf-8"))[level])

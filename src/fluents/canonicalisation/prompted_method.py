@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from fluents.canonicalisation.clusters import REASON, Grouped, Groups, NameList
 from fluents.canonicalisation.name_facts import squashed
 from fluents.errors import InputError
-from fluents.llm import Answerer, Question
+from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
 from fluents.prompts.example_selection import of_others
 from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
@@ -33,32 +33,21 @@ SCHEMA = {
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Who is asked, and how often."""
+class PromptedMethod:
+    """Names grouped by a language model: OpenPI2.0's way, five answers on entities and three on attributes."""
 
-    asker: Answerer
-    model: str
-    """Its name, for the record."""
+    model: LanguageModel
     runs: int = 5
     """Answers on entities."""
     attribute_runs: int = 3
     temperature: float = 0.7
-    workers: int = 8
-    on_answer: Callable[[int, int], None] | None = None
-    shown: ShownClusters | None = None
+    examples: ClusterExamples | None = None
     """What is shown with each question instead of three examples of ours."""
-    max_tokens: int | None = None
-    """Of an answer; None: more than its names have letters."""
 
-
-class PromptedMethod:
-    """Names grouped by a language model: OpenPI2.0's way, five answers on entities and three on attributes."""
-
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
-        self.name = f"prompted-1, {asking.model}, {asking.runs}+{asking.attribute_runs} runs"
-        if asking.shown:
-            self.name += f", {asking.shown.name}"
+    @property
+    def name(self) -> str:
+        shown = f", {self.examples.name}" if self.examples else ""
+        return f"prompted-1, {self.model.name}, {self.runs}+{self.attribute_runs} runs{shown}"
 
     def group(self, trace: Trace, lists: Sequence[NameList]) -> Grouped:
         asked = [
@@ -67,14 +56,7 @@ class PromptedMethod:
             if len(one.names) > 1
             for question in self._questions(trace, one)
         ]
-        answers = ask_all(
-            self._asking.asker,
-            [question for _, question in asked],
-            read,
-            self._asking.workers,
-            self._asking.on_answer,
-            self._asking.max_tokens,
-        )
+        answers = ask_all(self.model, [question for _, question in asked], read)
         runs: list[list[list[list[str]]]] = [[] for _ in lists]
         rejects = []
         for (place, _), answer in zip(asked, answers, strict=True):
@@ -89,16 +71,16 @@ class PromptedMethod:
             raise InputError(
                 f"{len(one.names)} different names are too many for one question, which takes {MOST_ASKED}",
                 where=trace.id,
-                fix="use --method offline or verified, or split the procedure",
+                fix="set `method` to offline or verified, or split the procedure",
             )
         prompt = render(
             PROMPTS[one.level],
             scene=whole_scene(trace.procedure),
             entity=quoted(one.entity, MAX_NAME_BYTES),
             names=[quoted(_asked_name(named.name), MAX_NAME_BYTES) for named in one.names],
-            examples=self._asking.shown.examples(trace.procedure, one.level) if self._asking.shown else [],
+            examples=self.examples.of(trace.procedure, one.level) if self.examples else [],
         )
-        count = self._asking.runs if one.level == "entities" else self._asking.attribute_runs
+        count = self.runs if one.level == "entities" else self.attribute_runs
         room = 64 + sum(len(named.name) + 8 for named in one.names)  # more tokens than the names have letters
         return [
             Question(
@@ -107,7 +89,7 @@ class PromptedMethod:
                 schema=SCHEMA,
                 name=PROMPTS[one.level],
                 max_tokens=room,
-                temperature=self._asking.temperature,
+                temperature=self.temperature,
                 seed=run,
             )
             for run in range(1, count + 1)
@@ -176,7 +158,7 @@ MOST_SHOWN = 60
 
 
 @dataclass(frozen=True)
-class Shown:
+class ClusterExample:
     """Names with their right grouping."""
 
     scene: str
@@ -185,36 +167,38 @@ class Shown:
     entity: str = ""
 
 
-class ShownClusters:
+class ClusterExamples:
     """Procedures to draw examples from, in an order that the seed decides; of each one entity's attributes."""
 
     def __init__(self, traces: Iterable[Trace], count: int = 3, seed: int = 1, source: str = "") -> None:
         self.name = f"{count} examples of {source}"
         self._count, self._source = count, source
-        self._drawn: dict[Level, list[tuple[Procedure, Shown]]] = {"entities": [], "attributes": []}
+        self._drawn: dict[Level, list[tuple[Procedure, ClusterExample]]] = {"entities": [], "attributes": []}
         draw = random.Random(seed)
         for trace in draw.sample(whole := list(traces), len(whole)):
-            if _can_be_shown(trace.clusters):
-                self._drawn["entities"].append((trace.procedure, _shown(trace, trace.clusters)))
-            owners = [cluster for cluster in trace.clusters if _can_be_shown(cluster.attributes)]
+            if _can_be_example(trace.clusters):
+                self._drawn["entities"].append((trace.procedure, _example(trace, trace.clusters)))
+            owners = [cluster for cluster in trace.clusters if _can_be_example(cluster.attributes)]
             if owners:
                 owner = draw.choice(owners)
-                self._drawn["attributes"].append((trace.procedure, _shown(trace, owner.attributes, owner.name)))
+                self._drawn["attributes"].append((trace.procedure, _example(trace, owner.attributes, owner.name)))
 
-    def examples(self, procedure: Procedure, level: Level) -> list[Shown]:
+    def of(self, procedure: Procedure, level: Level) -> list[ClusterExample]:
         """So many as were asked for, from other procedures than this."""
         return of_others(self._drawn[level], procedure, self._count, self._source)
 
 
-def _can_be_shown(clusters: Sequence[EntityCluster] | Sequence[AttributeCluster]) -> bool:
+def _can_be_example(clusters: Sequence[EntityCluster] | Sequence[AttributeCluster]) -> bool:
     """Whether there are names to tell apart, and not too many."""
     return 1 < sum(len(cluster.mentions) for cluster in clusters) <= MOST_SHOWN
 
 
-def _shown(trace: Trace, clusters: Sequence[EntityCluster] | Sequence[AttributeCluster], entity: str = "") -> Shown:
+def _example(
+    trace: Trace, clusters: Sequence[EntityCluster] | Sequence[AttributeCluster], entity: str = ""
+) -> ClusterExample:
     """Names by the alphabet: in the clusters' order the answer would be no more than where to put brackets."""
     groups = [[_quoted(name) for name in cluster.mentions] for cluster in clusters if cluster.mentions]
-    return Shown(
+    return ClusterExample(
         whole_scene(trace.procedure),
         tuple(sorted(name for group in groups for name in group)),
         '{"groups": [' + ", ".join(f"[{', '.join(group)}]" for group in groups) + "]}",

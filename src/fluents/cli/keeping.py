@@ -98,12 +98,12 @@ class SalientSource(Source):
             yield left
 
     def _kept(self, trace: Trace) -> Trace:
-        from fluents.salience.filter import has_ratings, keep, keep_salient
+        from fluents.salience.filter import has_ratings, keep_rated, keep_salient
 
         if not self.is_gold:
             return keep_salient(trace, self.keep)
         if has_ratings(trace, self.keep):
-            return keep(trace, self.keep)
+            return keep_rated(trace, self.keep)
         self.whole.append(trace.id)
         return trace
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,18 +14,16 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fluents import jsonl
-from fluents.cli.output import messages
+from fluents.cli.options import changed
+from fluents.cli.output import StepProgress, messages, step_progress
 from fluents.errors import InputError
+from fluents.text.plurals import counted
 
 if TYPE_CHECKING:
-    from fluents.llm import Model
-    from fluents.llm.endpoint import Endpoint
-    from fluents.llm.recorded import Recorded
-    from fluents.llm.usage import Prices
-    from fluents.llm.wire_format import EndpointOptions
+    from fluents.llm import LanguageModel, OnAnswer, Prices
+    from fluents.records import Trace
 
 PANEL = "Language model"
-SQLITE = b"SQLite format 3\0"
 
 
 def _option(*names: str, help: str, **more: Any) -> Any:
@@ -37,136 +34,124 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 class ModelChoice:
     """A language model as the command line names it. Each field is an option: see `options.with_options`."""
 
-    model: Annotated[str | None, _option(help="The model's name, as the endpoint knows it.")] = None
+    model: Annotated[str | None, _option(help="Model name, as the endpoint knows it.")] = None
     base_url: Annotated[
-        str | None, _option(help="Any OpenAI-compatible endpoint; else $OPENAI_BASE_URL, else OpenAI's own.")
+        str | None, _option(help="OpenAI-compatible endpoint. Default: $OPENAI_BASE_URL, else OpenAI.")
     ] = None
-    api: Annotated[Literal["chat", "completion"], _option(help="How the endpoint is asked.")] = "chat"
-    key_file: Annotated[Path | None, _option(help="A file with the key, instead of OPENAI_API_KEY.")] = None
-    key_variable: Annotated[str | None, _option(help="The environment variable with the key.")] = None
+    api: Annotated[Literal["chat", "completion"], _option(help="API of the endpoint.")] = "chat"
+    key_file: Annotated[Path | None, _option(help="Read the API key from FILE.", metavar="FILE")] = None
+    key_variable: Annotated[
+        str | None, _option(help="Read the API key from this environment variable. Default: OPENAI_API_KEY.")
+    ] = None
     structured: Annotated[
-        Literal["auto", "schema", "json", "off"], _option(help="How answers are held to JSON: auto tries.")
+        Literal["auto", "schema", "json", "off"], _option(help="Enforce JSON output: schema, json mode, off, or auto.")
     ] = "auto"
     max_tokens: Annotated[
         int | None,
         _option(
-            min=16,
-            max=1_000_000,
-            help="The most an answer may have, thoughts and all; if left out, what each question needs.",
+            min=16, max=1_000_000, help="Maximum tokens per answer, reasoning included. Default: what a question needs."
         ),
     ] = None
-    workers: Annotated[int, _option(min=1, max=256, help="Questions asked at once.")] = 8
-    timeout: Annotated[float, _option(min=0.1, max=86400, help="Seconds to wait for an answer.")] = 120.0
-    retries: Annotated[int, _option(min=0, max=50, help="Further tries when a request fails.")] = 6
-    cache: Annotated[Path | None, _option(help="The file answers are kept in, instead of one in the user's cache.")] = (
-        None
-    )
-    no_cache: Annotated[bool, _option("--no-cache", help="Ask anew, and keep no answers.")] = False
-    record: Annotated[Path | None, _option(help="Write questions and answers here as they come, as JSONL.")] = None
-    from_record: Annotated[
-        Path | None, _option(help="Play back a record, or a file of kept answers: nothing is asked.")
+    workers: Annotated[int, _option(min=1, max=256, help="Number of concurrent requests.")] = 8
+    timeout: Annotated[float, _option(min=0.1, max=86400, help="Timeout of a request, in seconds.")] = 120.0
+    retries: Annotated[int, _option(min=0, max=50, help="Number of retries when a request fails.")] = 6
+    cache: Annotated[
+        Path | None, _option(help="Keep answers in FILE. Default: a file in the user's cache.", metavar="FILE")
     ] = None
-    price_in: Annotated[float | None, _option(min=0, help="Of a million tokens sent.")] = None
-    price_out: Annotated[float | None, _option(min=0, help="Of a million tokens written.")] = None
+    no_cache: Annotated[bool, _option("--no-cache", help="Neither read nor keep cached answers.")] = False
+    cached_only: Annotated[bool, _option("--cached-only", help="Answer from the cache only; send no requests.")] = False
+    price_in: Annotated[float | None, _option(min=0, help="Price per million input tokens.")] = None
+    price_out: Annotated[float | None, _option(min=0, help="Price per million output tokens.")] = None
     usage: Annotated[
-        Path | None, _option(help="Add a line of JSON to this file: what the run used, and what it cost.")
+        Path | None, _option(help="Append requests, tokens and cost of the run to FILE, as JSONL.", metavar="FILE")
     ] = None
+    record: Annotated[Path | None, _option(help="Removed.", hidden=True)] = None
+    from_record: Annotated[Path | None, _option(help="Removed.", hidden=True)] = None
 
     def __post_init__(self) -> None:
+        if self.record is not None:
+            raise InputError("--record was removed", fix="--cache FILE keeps the answers")
+        if self.from_record is not None:
+            raise InputError("--from-record was removed", fix="--cache FILE --cached-only answers from a cache")
+        if self.cache is not None and self.no_cache:
+            raise InputError("--cache and --no-cache exclude each other", fix="give one of them")
         for option, value in (("timeout", self.timeout), ("price-in", self.price_in), ("price-out", self.price_out)):
             if value is not None and not math.isfinite(value):
-                raise InputError(f"--{option} {value}", fix="give a plain number")
-
-    @property
-    def address(self) -> str:
-        from fluents.llm.credentials import OPENAI, checked_url
-
-        return checked_url(self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
+                raise InputError(f"--{option} {value}", fix="give a finite number")
 
     @property
     def prices(self) -> Prices | None:
-        from fluents.llm.usage import Prices
+        from fluents.llm import Prices
 
         if self.price_in is None and self.price_out is None:
             return None
         return Prices(self.price_in or 0.0, self.price_out or 0.0)
 
-    @property
-    def manner(self) -> EndpointOptions:
-        from fluents.llm.retry import RetryPolicy
-        from fluents.llm.wire_format import EndpointOptions
-
-        return EndpointOptions(self.api, self.structured, self.timeout, RetryPolicy(self.retries))
+    def refuse(self, owner: str) -> None:
+        """Options that would be ignored are an error. The address may stand in the environment for other commands."""
+        if foreign := [option for option in changed(self) if option != "--base-url"]:
+            raise InputError(f"{foreign[0]} is for {owner}", fix="choose that, or leave it out")
 
 
 @contextmanager
-def open_model(choice: ModelChoice) -> Iterator[Model]:
-    """The model, or the record in its place; says at the end, on standard error, what was used."""
+def open_model(choice: ModelChoice, on_answer: OnAnswer | None = None) -> Iterator[LanguageModel]:
+    """The model; what was used is told at the end, on standard error."""
+    from fluents import llm
+
     with ExitStack() as stack:
-        if choice.from_record is not None:
-            model: Model = _recorded(choice, choice.from_record, stack)
-        else:
-            model = stack.enter_context(_endpoint(choice))
+        model = stack.enter_context(
+            llm.open_model(
+                choice.model,
+                choice.base_url,
+                api=choice.api,
+                key_file=choice.key_file,
+                key_variable=choice.key_variable,
+                structured=choice.structured,
+                max_tokens=choice.max_tokens,
+                workers=choice.workers,
+                timeout=choice.timeout,
+                retries=choice.retries,
+                cache=choice.cache or not choice.no_cache,
+                cached_only=choice.cached_only,
+                on_answer=on_answer,
+            )
+        )
         # Before anything is asked: a file that cannot be written must cost nothing.
         account = stack.enter_context(jsonl.open_output(choice.usage, append=True)) if choice.usage else None
-        asked = _recording(model, choice.record, stack) if choice.record else model
         try:
-            yield asked
+            yield model
         finally:
-            _tell(model, choice, account)
+            if account or model.usage != llm.Usage():
+                _tell(model, choice, account)
 
 
-def _tell(model: Model, choice: ModelChoice, account: IO[bytes] | None) -> None:
-    messages.print(model.usage.summary(choice.prices), markup=False, soft_wrap=True)
-    if model.left_out:
-        messages.print(f"the endpoint does not take {', '.join(model.left_out)}: answers came without", markup=False)
-    if cut := model.usage.cut:
-        fix = "" if choice.from_record else ": a larger --max-tokens gives them room"
-        messages.print(f"{cut} answers were cut off at their limit of tokens{fix}", markup=False, soft_wrap=True)
+def _tell(model: LanguageModel, choice: ModelChoice, account: IO[bytes] | None) -> None:
+    from fluents.llm.language_model import endpoint_url
+
+    usage = model.usage
+    messages.print(usage.summary(choice.prices), markup=False, soft_wrap=True)
+    if usage.refused:
+        messages.print(f"the endpoint does not support {', '.join(usage.refused)}: left out", markup=False)
+    if usage.cut:
+        text = f"{counted(usage.cut, 'answer')} cut off at the maximum length: raise --max-tokens"
+        messages.print(text, markup=False, soft_wrap=True)
     if account:
         ended = {"ended": datetime.now(UTC).isoformat(timespec="seconds")}
-        where = {"model": choice.model, "base_url": None if choice.from_record else choice.address}
-        account.write(json.dumps(ended | where | model.usage.as_dict(choice.prices)).encode() + b"\n")
+        where = {"model": model.name, "base_url": endpoint_url(choice.base_url)}
+        account.write(json.dumps(ended | where | usage.as_dict(choice.prices)).encode() + b"\n")
 
 
-def _endpoint(choice: ModelChoice) -> Endpoint:
-    from fluents.llm.cache import Cache
-    from fluents.llm.credentials import find_key
-    from fluents.llm.endpoint import Endpoint
+class AnswerProgress:
+    """A progress bar for each trace in turn, told of answers by a model that is open for all of them."""
 
-    if not choice.model:
-        raise InputError("no model is named", fix="--model NAME, as the endpoint knows it")
-    if choice.cache is not None and choice.no_cache:
-        raise InputError("--cache and --no-cache", fix="give one of them")
-    key = find_key(choice.address, file=choice.key_file, variable=choice.key_variable)
-    cache = None if choice.no_cache else Cache(choice.cache)
-    return Endpoint(choice.address, choice.model, key, manner=choice.manner, cache=cache)
+    def __init__(self) -> None:
+        self._bar: StepProgress | None = None
 
+    def __call__(self, done: int, total: int) -> None:
+        if self._bar:
+            self._bar(done, total)
 
-def _recorded(choice: ModelChoice, path: Path, stack: ExitStack) -> Recorded:
-    from fluents.llm.cache import Cache
-    from fluents.llm.recorded import Recorded
-
-    with jsonl.open_input(path) as stream:
-        is_cache = stream.read(len(SQLITE)) == SQLITE
-    if not is_cache:
-        return Recorded.read(path)
-    if not choice.model:
-        raise InputError("no model is named", fix="--model NAME, as when the answers were kept", where=path)
-    cache = Cache(path)
-    stack.callback(cache.close)
-    return Recorded.of_cache(cache, choice.address, choice.model, choice.manner)
-
-
-def _recording(model: Model, path: Path, stack: ExitStack) -> Model:
-    """The record grows answer by answer, and stays when the run is interrupted: answers may have cost money."""
-    from fluents.llm.recorded import Recorder
-
-    stream = stack.enter_context(jsonl.open_output(path, append=True))
-    if stream.seekable() and stream.tell():
-        raise InputError(
-            "there is a record already",
-            where=path,
-            fix="name another file; the records of a run and of its --resume can be put together",
-        )
-    return Recorder(model, stream)
+    @contextmanager
+    def of(self, trace: Trace) -> Iterator[None]:
+        with step_progress(trace.procedure.goal or trace.id, 0) as self._bar:
+            yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -13,13 +13,14 @@ import typer
 
 from fluents.cli.models import ModelChoice, open_model
 from fluents.cli.output import messages
+from fluents.cli.parse_failures import ParseFailures
 from fluents.cli.track_run import Run, SamplingOptions, at_once, one_by_one
-from fluents.cli.unread import Unread
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
+from fluents.text.plurals import counted
 
 if TYPE_CHECKING:
-    from fluents.llm import Answerer, Question
+    from fluents.llm import LanguageModel, Question
     from fluents.trackers.llm.tracker import LlmTracker
 
 PANEL = "Questions (--tracker llm)"
@@ -62,25 +63,24 @@ class LlmChoice:
 @contextmanager
 def open_llm(choice: LlmChoice, model: ModelChoice, drawing: SamplingOptions) -> Iterator[Run]:
     """The tracker with its model; what was used, and what was not answered, is told at the end."""
-    make = _maker(choice, model.max_tokens, drawing)  # before the model: what is wrong with the options costs nothing
+    make = _maker(choice, drawing)  # before the model: what is wrong with the options costs nothing
     tally = Tally()
-    with open_model(model) as asker:
+    with open_model(model) as opened:
         # Where a procedure has one question at a time, procedures are asked about side by side instead.
         if choice.memory or choice.form == "whole":
-            run = partial(at_once, make(asker, model.model, 1), model.workers)
+            run = partial(at_once, make(replace(opened, workers=1)), opened.workers)
         else:
-            run = partial(one_by_one, make(asker, model.model, model.workers))
+            run = partial(one_by_one, make(opened))
         try:
             yield lambda wanted: tally.counted(run(wanted))
         finally:
             tally.tell(verify=choice.verify)
 
 
-Maker: TypeAlias = "Callable[[Answerer, str | None, int], LlmTracker]"
-"""From a model, its name and the number of questions at once."""
+Maker: TypeAlias = "Callable[[LanguageModel], LlmTracker]"
 
 
-def _maker(choice: LlmChoice, max_tokens: int | None, drawing: SamplingOptions) -> Maker:
+def _maker(choice: LlmChoice, drawing: SamplingOptions) -> Maker:
     from fluents.data.file_formats import read_traces
     from fluents.trackers.llm.examples import Shots
     from fluents.trackers.llm.settings import LlmSettings
@@ -100,7 +100,6 @@ def _maker(choice: LlmChoice, max_tokens: int | None, drawing: SamplingOptions) 
         past=choice.past,
         shots=choice.shots,
         most=drawing.max_changes,
-        max_tokens=max_tokens,
         seed=drawing.seed,
     )
     shots = (
@@ -108,8 +107,8 @@ def _maker(choice: LlmChoice, max_tokens: int | None, drawing: SamplingOptions) 
     )
     pairs = GivenPairs(read_traces(choice.pairs), choice.pairs) if choice.pairs else None
 
-    def make(asker: Answerer, model: str | None, workers: int) -> LlmTracker:
-        return LlmTracker(settings, asker, model=model, workers=workers, shots=shots, pairs=pairs)
+    def make(model: LanguageModel) -> LlmTracker:
+        return LlmTracker(model, settings, shots=shots, pairs=pairs)
 
     return make
 
@@ -119,7 +118,7 @@ class Tally:
 
     def __init__(self) -> None:
         self._removed = self._unanswered = 0
-        self._unread = Unread()
+        self._unread = ParseFailures()
 
     def counted(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         from fluents.trackers.llm.pipeline import NOT_VERIFIED
@@ -134,27 +133,28 @@ class Tally:
     def tell(self, *, verify: bool) -> None:
         if verify:
             messages.print(
-                f"verification removed {self._removed} pairs: they are among the rejects", markup=False, soft_wrap=True
+                f"verification removed {counted(self._removed, 'pair')} (see the rejects)", markup=False, soft_wrap=True
             )
-        self._unread.tell("among the rejects")
+        self._unread.tell()
         if self._unanswered:
-            messages.print(f"{self._unanswered} steps are without any answer", markup=False)
+            messages.print(f"{counted(self._unanswered, 'step')} without an answer", markup=False)
 
 
 def rehearse(wanted: Iterable[Procedure], choice: LlmChoice, drawing: SamplingOptions, as_json: bool | None) -> None:
     """Print all questions that do not depend on answers, and one of each kind that does for each step; ask nothing."""
+    from fluents.llm import LanguageModel
     from fluents.trackers.llm.dry_run import BYTES_PER_TOKEN, STAND_IN, DryRun, about_tokens
 
-    make = _maker(choice, None, drawing)
+    make = _maker(choice, drawing)
     count = tokens = 0
     for procedure in wanted:
         rehearsal = DryRun(procedure)
-        make(rehearsal, None, 1).track(procedure)
+        make(LanguageModel(rehearsal, "", workers=1)).track(procedure)
         for question in rehearsal.asked:
             count, tokens = count + 1, tokens + about_tokens(question)
             _print_question(procedure, question, about_tokens(question), as_json)
     messages.print(
-        f"{count} questions, about {tokens} tokens to send (a token for {BYTES_PER_TOKEN} bytes); nothing was asked",
+        f"{counted(count, 'question')}, about {tokens} input tokens ({BYTES_PER_TOKEN} bytes each); nothing was sent",
         markup=False,
         soft_wrap=True,
     )

@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic_core import from_json
 
-from fluents.llm import Answerer, CutAnswer, NoAnswerError, Question
+from fluents.llm.language_model import LanguageModel, OnAnswer
+from fluents.llm.question import Answerer, CutAnswer, NoAnswerError, Question
 from fluents.llm.wire_format import one_line
 from fluents.prompts.prompt_files import render
 
@@ -76,25 +77,18 @@ def _read(text: str, question: Question, read: Callable[[str], T]) -> T | Unread
         return Unreadable(text, error.reason)
 
 
-def ask_all(
-    asker: Answerer,
-    questions: Sequence[Question],
-    read: Callable[[str], T],
-    workers: int = 8,
-    on_answer: Callable[[int, int], None] | None = None,
-    max_tokens: int | None = None,
-) -> list[T | Unreadable]:
-    """One answer for each question, in their order, so many asked at once.
+def ask_all(model: LanguageModel, questions: Sequence[Question], read: Callable[[str], T]) -> list[T | Unreadable]:
+    """One answer for each question, in their order, `model.workers` of them asked at once.
 
-    `on_answer` is told (answers there, questions in all), in the calling thread. Ctrl-C and errors end it at once.
-    `max_tokens` is for all the questions, instead of each one's own: models that think aloud need more.
+    `model.on_answer` is called in this thread. Ctrl-C and errors end it at once. `model.max_tokens`, if given, replaces
+    each question's own: models that reason before they answer need more.
     """
-    if max_tokens is not None:
-        questions = [replace(question, max_tokens=max_tokens) for question in questions]
-    return _Crowd(asker, questions, read).run(workers, on_answer)
+    if model.max_tokens is not None:
+        questions = [replace(question, max_tokens=model.max_tokens) for question in questions]
+    return _WorkerThreads(model.answerer, questions, read).run(model.workers, model.on_answer)
 
 
-class _Crowd(Generic[T]):
+class _WorkerThreads(Generic[T]):
     """Threads that take questions until none is left. Daemons: an interrupted program does not wait for them."""
 
     def __init__(self, asker: Answerer, questions: Sequence[Question], read: Callable[[str], T]) -> None:
@@ -104,7 +98,7 @@ class _Crowd(Generic[T]):
         self._stop = threading.Event()
         self._done: queue.SimpleQueue[tuple[int, T | Unreadable | BaseException]] = queue.SimpleQueue()
 
-    def run(self, workers: int, on_answer: Callable[[int, int], None] | None) -> list[T | Unreadable]:
+    def run(self, workers: int, on_answer: OnAnswer | None) -> list[T | Unreadable]:
         total = len(self._questions)
         answers: dict[int, T | Unreadable] = {}
         for _ in range(min(max(workers, 1), total)):

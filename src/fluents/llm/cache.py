@@ -1,6 +1,7 @@
 """Answers kept in one SQLite file, so that no question is paid for twice and an interrupted run goes on.
 
-What is kept: the hash of the question, the answer, its tokens, the time. Neither the question nor any key.
+What is kept: the hash of the question, the answer, its tokens, the time; of a question without an answer, the reason.
+Neither the question nor any key.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from pathlib import Path
 
 from fluents.download import cache_root
 from fluents.errors import FluentsError
-from fluents.llm import Question
+from fluents.llm.question import Question
 from fluents.llm.wire_format import Reply
 
 FORMAT = 1
-_TABLE = """create table if not exists answers (
+_TABLES = (
+    """create table if not exists answers (
     key text primary key, text text not null, cut integer not null,
     tokens_in integer not null, tokens_out integer not null, at real not null
-) without rowid"""
+) without rowid""",
+    "create table if not exists failures (key text primary key, reason text not null) without rowid",
+)
 
 
 class CacheError(FluentsError):
-    """The file of kept answers cannot be used."""
+    """The cache cannot be used."""
 
 
 def default_path() -> Path:
@@ -67,11 +71,12 @@ class Cache:
         [tables] = run("select count(*) from sqlite_master").fetchone()
         if version != FORMAT and (version or tables):
             raise CacheError(
-                "this database is not one of kept answers, or one of a newer fluents",
+                "this database is not a cache of answers, or was made by a newer version of fluents",
                 where=self.path,
-                fix="name another file, or a new one",
+                fix="name another file",
             )
-        run(_TABLE)
+        for table in _TABLES:
+            run(table)
         run(f"pragma user_version = {FORMAT}")
         run("commit")
         run("pragma journal_mode = wal")  # readers and a writer do not wait for each other
@@ -94,6 +99,17 @@ class Cache:
         with self._lock, self._told():
             self._connection.execute("insert or ignore into answers values (?, ?, ?, ?, ?, ?)", row)
 
+    def get_failure(self, key: str) -> str | None:
+        """Why the question under this key got no answer when it was last asked."""
+        with self._lock, self._told():
+            found = self._connection.execute("select reason from failures where key = ?", (key,)).fetchone()
+        return None if found is None else str(found[0])
+
+    def put_failure(self, key: str, reason: str) -> None:
+        """Keep why a question got no answer. An answer that is there or comes later has precedence."""
+        with self._lock, self._told():
+            self._connection.execute("insert or replace into failures values (?, ?)", (key, reason))
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()
@@ -105,7 +121,7 @@ class Cache:
         except (sqlite3.Error, OSError) as error:
             damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
             raise CacheError(
-                f"the file of kept answers cannot be used: {error}",
+                f"the cache cannot be used: {error}",
                 where=self.path,
-                fix="delete it: it is made anew" if damaged else "see that it can be written, or use --no-cache",
+                fix="delete it: a new one is made" if damaged else "make it writable, or name another file as `cache`",
             ) from None

@@ -10,13 +10,15 @@ from typing import Any, NoReturn, Self
 import openai
 from pydantic import SecretStr
 
-from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
+from fluents.errors import InputError
 from fluents.llm.cache import Cache, question_key
 from fluents.llm.credentials import OPENAI, checked_url, is_loopback
+from fluents.llm.question import CutAnswer, EndpointError, NoAnswerError, Question
 from fluents.llm.retry import LONGEST_ASKED_WAIT, retry_after
 from fluents.llm.transport import bounded_client, could_not_connect, time_limits
 from fluents.llm.usage import Meter, Usage
 from fluents.llm.wire_format import BrokenReply, EndpointOptions, Reply, body, one_line, read_reply, refused_parameter
+from fluents.text.plurals import counted
 
 RETRIED = {408, 409, 425, 429}
 """Statuses below 500 that mean "later"."""
@@ -56,21 +58,22 @@ class Endpoint:
         model: str,
         key: str | None = None,
         *,
-        manner: EndpointOptions | None = None,
+        options: EndpointOptions = EndpointOptions(),  # noqa: B008 - frozen
         cache: Cache | None = None,
+        cached_only: bool = False,
     ) -> None:
-        self.base_url, self.model, self.manner = checked_url(base_url), model, manner or EndpointOptions()
+        self.base_url, self.model, self.options = checked_url(base_url), model, options
         self._key = SecretStr(key or "")
-        self._cache = cache
+        self._cache, self._cached_only = cache, cached_only
         self._meter = Meter()
         self._without: dict[str, frozenset[str]] = {}
         self._failed_in_a_row = 0
         self._has_answered = False
         self._has_ever_answered = False  # in this run or, as the cache shows, in one before
         # A proxy has no business between this machine and itself.
-        http = bounded_client(self.manner.timeout, use_proxies=not is_loopback(self.base_url))
+        http = bounded_client(self.options.timeout, use_proxies=not is_loopback(self.base_url))
         kind = openai.OpenAI if self.base_url == OPENAI else _StrangersClient
-        limits = time_limits(self.manner.timeout)
+        limits = time_limits(self.options.timeout)
         self._client = kind(
             base_url=self.base_url, api_key=key or NO_KEY, timeout=limits, max_retries=0, http_client=http
         )
@@ -78,30 +81,48 @@ class Endpoint:
     @property
     def usage(self) -> Usage:
         """What was used so far."""
-        return self._meter.usage
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Parameters the endpoint refused, so that answers came without them."""
-        return tuple(sorted(set().union(*self._without.values())))
+        return replace(self._meter.usage, refused=tuple(sorted(set().union(*self._without.values()))))
 
     def ask(self, question: Question, samples: int = 1) -> list[str]:
-        """So many answers; each has a seed of its own, from the question's upwards, and its own place in the cache."""
+        """`samples` answers, each with a seed of its own from the question's upwards, each cached by itself."""
         return [self._answer(replace(question, seed=question.seed + number)) for number in range(samples)]
 
     def _answer(self, question: Question) -> str:
-        key = question_key(self.base_url, self.model, self.manner.api, self.manner.structured, question)
+        key = question_key(self.base_url, self.model, self.options.api, self.options.structured, question)
         reply = self._cache.get(key) if self._cache else None
         if reply is not None:
             self._meter.add(cached=1)
             self._has_ever_answered = True
+        elif self._cached_only:
+            self._no_cached_answer(key, question)
         else:
-            reply = self._reply(question)
-            self._meter.add(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
-            if self._cache:
-                self._cache.put(key, reply)
+            reply = self._asked(key, question)
         self._meter.add(cut=reply.cut)
         return CutAnswer(reply.text) if reply.cut else reply.text
+
+    def _asked(self, key: str, question: Question) -> Reply:
+        try:
+            reply = self._reply(question)
+        except NoAnswerError as error:
+            if self._cache:
+                self._cache.put_failure(key, error.what)
+            raise
+        self._meter.add(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
+        if self._cache:
+            self._cache.put(key, reply)
+        return reply
+
+    def _no_cached_answer(self, key: str, question: Question) -> NoReturn:
+        """A question that got no answer when it was asked gets none again; one never asked is an error."""
+        failure = self._cache.get_failure(key) if self._cache else None
+        if failure is not None:
+            self._meter.add(failed=1)
+            raise NoAnswerError(failure, where=self.base_url)
+        raise InputError(
+            f"the cache holds no answer to this question ({question.name}): … {one_line(question.prompt[-300:])}",
+            where=self._cache.path if self._cache else None,
+            fix="use the options, texts and version of the run that filled it, or leave out `cached_only`",
+        )
 
     def _reply(self, question: Question) -> Reply:
         attempt = 0
@@ -109,10 +130,10 @@ class Endpoint:
             try:
                 reply = self._request(question)
             except _Later as trouble:
-                if attempt == self.manner.patience.retries:
+                if attempt == self.options.retry.retries:
                     self._give_up(trouble, attempt + 1)
                 self._meter.add(retried=1)
-                self.manner.patience.wait(attempt, trouble.wait)
+                self.options.retry.wait(attempt, trouble.wait)
                 attempt += 1
             else:
                 self._failed_in_a_row, self._has_answered, self._has_ever_answered = 0, True, True
@@ -120,19 +141,23 @@ class Endpoint:
 
     def _give_up(self, trouble: _Later, tries: int) -> NoReturn:
         self._failed_in_a_row += 1
-        what = f"no answer after {tries} tries: {trouble.reason}"
+        what = f"no answer after {counted(tries, 'attempt')}: {trouble.reason}"
         if self._has_ever_answered and self._failed_in_a_row < DOWN_AFTER:
             self._meter.add(failed=1)
             raise NoAnswerError(what, where=self.base_url)
         raise EndpointError(
-            what, where=self.base_url, fix="see that the endpoint is up, and run this again: answers so far are kept"
+            what, where=self.base_url, fix=f"check that the endpoint is up, then run this again{self._kept}"
         )
+
+    @property
+    def _kept(self) -> str:
+        return f"; answers so far are kept in {self._cache.path}" if self._cache else ""
 
     def _request(self, question: Question) -> Reply:
         """One request, or a few where the endpoint refuses parameters of it."""
         while True:
             without = self._without.get(question.name, frozenset())
-            sent = body(question, self.model, self.manner, without)
+            sent = body(question, self.model, self.options, without)
             try:
                 return self._send(sent)
             except openai.APIStatusError as error:
@@ -140,21 +165,21 @@ class Endpoint:
             self._without[question.name] = without | {refused}
 
     def _send(self, sent: dict[str, Any]) -> Reply:
-        chat = self.manner.api == "chat"
+        chat = self.options.api == "chat"
         resource: Any = self._client.chat.completions if chat else self._client.completions
         self._meter.add(requests=1)
         try:
-            return read_reply(resource.with_raw_response.create(**sent).http_response.content, self.manner.api)
+            return read_reply(resource.with_raw_response.create(**sent).http_response.content, self.options.api)
         except openai.APIConnectionError as error:  # a time-out is one
             reason = one_line(self._without_key(f"{error.__cause__ or error}"))
             if could_not_connect(error) and not self._has_answered:
                 raise EndpointError(
                     f"cannot connect: {reason}",
                     where=self.base_url,
-                    fix="check the address (http or https?); is it up?",
+                    fix="check that the endpoint is up, and its address (http or https?)",
                 ) from None
             if isinstance(error, openai.APITimeoutError) and not could_not_connect(error):
-                raise _Later(f"no answer within {self.manner.timeout:g} s") from None
+                raise _Later(f"no answer within {self.options.timeout:g} s") from None
             raise _Later(f"the connection failed: {reason}") from None
         except BrokenReply as error:
             raise _Later(str(error)) from None
@@ -168,13 +193,13 @@ class Endpoint:
                 raise EndpointError(
                     f"the endpoint asks to wait {wait:.0f} s ({status}: {said})",
                     where=self.base_url,
-                    fix="run this again then: answers so far are kept",
+                    fix=f"run this again then{self._kept}",
                 ) from None
             raise _Later(f"status {status}: {said}", wait) from None
         if status == 413 or (status in (400, 422) and _OF_THIS_QUESTION.search(f"{error.code} {said}")):
             self._meter.add(failed=1)
             raise NoAnswerError(f"the endpoint refused this question: {said}", where=self.base_url) from None
-        refused = refused_parameter(sent, said, error.param, self.manner) if status in (400, 422) else None
+        refused = refused_parameter(sent, said, error.param, self.options) if status in (400, 422) else None
         if refused is None:
             raise EndpointError(
                 f"the endpoint answered {status}: {said}", where=self.base_url, fix=self._fix(status)
@@ -183,7 +208,11 @@ class Endpoint:
 
     def _fix(self, status: int) -> str:
         if status in (401, 403):
-            return "check the key" if self._key.get_secret_value() else "this endpoint wants a key: see --key-file"
+            return (
+                "check the key"
+                if self._key.get_secret_value()
+                else "this endpoint wants a key: give `key_file` or `key_variable`"
+            )
         if status == 404:
             return f"check the address (does it end in /v1?) and the model's name, {self.model}"
         return "check the address, the model's name and the parameters"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from fluents.text.plurals import counted
 
 
 @dataclass(frozen=True)
 class Prices:
-    """For a million tokens, in whatever currency the user thinks in. None are built in: they change."""
+    """Per million tokens, in any currency. None are built in: they change."""
 
     tokens_in: float = 0.0
     tokens_out: float = 0.0
@@ -26,9 +29,11 @@ class Usage:
     failed: int = 0
     """Questions that got no answer."""
     cut: int = 0
-    """Answers that ended because they had no more tokens left, those from the cache among them."""
+    """Answers cut off at their maximum length, those from the cache among them."""
     tokens_in: int = 0
     tokens_out: int = 0
+    refused: tuple[str, ...] = ()
+    """Parameters the endpoint refused, so that answers came without them."""
 
     def cost(self, prices: Prices) -> float:
         """In the currency of the prices."""
@@ -36,16 +41,20 @@ class Usage:
 
     def summary(self, prices: Prices | None = None) -> str:
         """One line for people."""
-        text = (
-            f"{self.requests} requests ({self.retried} retried, {self.failed} questions without an answer), "
-            f"{self.cached} answers from the cache, {self.tokens_in} tokens in, {self.tokens_out} out"
-        )
-        return text if prices is None else f"{text}, cost {self.cost(prices):.4f}"
+        parts = [counted(self.requests, "request") + (f" ({self.retried} retried)" if self.retried else "")]
+        if self.cached:
+            parts.append(f"{counted(self.cached, 'answer')} from the cache")
+        if self.failed:
+            parts.append(f"{counted(self.failed, 'question')} without an answer")
+        if self.requests:
+            parts.append(f"{counted(self.tokens_in, 'input token')}, {counted(self.tokens_out, 'output token')}")
+        if prices is not None:
+            parts.append(f"cost {self.cost(prices):.4f}")
+        return ", ".join(parts)
 
-    def as_dict(self, prices: Prices | None = None) -> dict[str, int | float]:
+    def as_dict(self, prices: Prices | None = None) -> dict[str, Any]:
         """For JSON."""
-        counts: dict[str, int | float] = asdict(self)
-        return counts if prices is None else counts | {"cost": self.cost(prices)}
+        return asdict(self) | ({} if prices is None else {"cost": self.cost(prices)})
 
 
 class Meter:

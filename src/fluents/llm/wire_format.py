@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from fluents.llm import Question
+from fluents.llm.question import Question
 from fluents.llm.retry import RetryPolicy
 from fluents.prompts.llm import NEXT_QUESTION
 
@@ -31,16 +31,16 @@ class EndpointOptions:
     """auto: by schema, else as JSON, else freely, as far as the endpoint goes along."""
     timeout: float = 120.0
     """Seconds without a byte of the answer, and in all for its body, from its headers on."""
-    patience: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
-def body(question: Question, model: str, manner: EndpointOptions, without: Collection[str]) -> dict[str, Any]:
+def body(question: Question, model: str, options: EndpointOptions, without: Collection[str]) -> dict[str, Any]:
     """The request, without what the endpoint has refused."""
     sent: dict[str, Any] = {"model": model}
-    if manner.api == "chat":
+    if options.api == "chat":
         system = [{"role": "system", "content": writable(question.system)}] if question.system else []
         sent["messages"] = [*system, {"role": "user", "content": writable(question.prompt)}]
-        form = _response_format(question, manner.structured, without)
+        form = _response_format(question, options.structured, without)
         if form is not None:
             sent["response_format"] = form
     else:
@@ -64,14 +64,14 @@ def _response_format(question: Question, structured: Structured, without: Collec
     return None
 
 
-def refused_parameter(sent: dict[str, Any], said: str, parameter: str | None, manner: EndpointOptions) -> str | None:
+def refused_parameter(sent: dict[str, Any], said: str, parameter: str | None, options: EndpointOptions) -> str | None:
     """Which of the parameters sent an error names as the trouble, as `without` knows it; None if it names none.
 
     JSON is only given up where the user did not insist on it.
     """
     named = f"{parameter or ''} {said}".lower()
     if "response_format" in sent and _ABOUT_FORMAT.search(named):
-        return str(sent["response_format"]["type"]) if manner.structured == "auto" else None
+        return str(sent["response_format"]["type"]) if options.structured == "auto" else None
     if "max_tokens" in sent and "max_completion_tokens" in named:
         return "max_tokens"
     if not _UNSUPPORTED.search(named):  # a value out of range is the user's to mend, not ours to leave out

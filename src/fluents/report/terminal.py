@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fluents.records import Procedure, StateChange, Trace
+from fluents.text.plurals import counted as counted
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -21,12 +22,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def plain(text: str, style: str = "") -> Text:
     """A text as it stands: no markup, and no character that could steer the terminal."""
     return Text(_CONTROL.sub("�", text), style=style)
-
-
-def counted(count: int, noun: str) -> str:
-    """ "no steps", "1 entity", "2,000 changes"."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{count:,} {noun if count == 1 else plural}" if count else f"no {plural}"
 
 
 def procedure_view(procedure: Procedure) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Whose salience is meant: the entities of a trace, each under one name with all its wordings."""
+"""The entities of a trace that are rated, each under one name with all its wordings."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class RatedEntity:
     changes: tuple[StateChange, ...]
 
 
-def subjects(trace: Trace) -> list[RatedEntity]:
+def rated_entities(trace: Trace) -> list[RatedEntity]:
     """The entities that change, in the order in which the trace speaks of them."""
-    name_of = names(trace)
+    name_of = canonical_names(trace)
     changes: dict[str, list[StateChange]] = {}
     wordings: dict[str, list[str]] = {}
     for change in trace.changes:
@@ -36,7 +36,7 @@ def subjects(trace: Trace) -> list[RatedEntity]:
     return [RatedEntity(name, tuple(dict.fromkeys(wordings[name])), tuple(found)) for name, found in changes.items()]
 
 
-def names(trace: Trace) -> Mapping[str, str]:
+def canonical_names(trace: Trace) -> Mapping[str, str]:
     """Which entity a name stands for, where it is not simply its own: a mention stands for its cluster.
 
     A name that annotators rated as an entity of its own stays one, whatever cluster it is in. A mention of two

@@ -15,7 +15,7 @@ import numpy as np
 
 from fluents.errors import InputError
 from fluents.records import Trace
-from fluents.salience.entities import RatedEntity, subjects
+from fluents.salience.entities import RatedEntity, rated_entities
 from fluents.scoring import Scope
 from fluents.scoring.score import Floats
 from fluents.text.embedders import Embedder, normalised
@@ -25,60 +25,60 @@ from fluents.text.wordings import plain_name
 Columns: TypeAlias = dict[str, Floats]
 
 
-def features(scene: TraceMeasurements, scope: Scope) -> Columns:
+def features(measured: TraceMeasurements, scope: Scope) -> Columns:
     """Name → a number for each entity (global), or a row for each entity with a number for each step (local).
 
     What stands before the colon of a name is the feature's group, by which ablations leave features out.
     """
-    return _global(scene) if scope == "global" else _local(scene)
+    return _global(measured) if scope == "global" else _local(measured)
 
 
-def _global(scene: TraceMeasurements) -> Columns:
+def _global(measured: TraceMeasurements) -> Columns:
     """For the goal."""
-    changed = scene.changes > 0
+    changed = measured.changes > 0
     steps = changed.shape[1]
     place = np.arange(1, steps + 1)
-    total = scene.changes.sum(axis=1)
+    total = measured.changes.sum(axis=1)
     return {
         "changes: share of the most": total / total.max(initial=1),
         "changes: share of the steps": changed.mean(axis=1),
         "changes: first step": np.where(changed, place, steps + 1).min(axis=1, initial=steps + 1) / steps,
         "changes: last step": np.where(changed, place, 0).max(axis=1, initial=0) / steps,
-        "changes: needed later": scene.needed_later.mean(axis=1),
-        "text: in the goal": scene.goal_mention,
-        "text: words in the goal": scene.goal_words,
-        "text: share of the steps": scene.mentions.mean(axis=1),
-        "text: in some step": scene.mentions.max(axis=1, initial=0),
-        "text: words in the steps": scene.words.mean(axis=1),
-        "text: words of the name": np.log1p([len(subject.name.split()) for subject in scene.subjects]),
-        "vectors: like the goal": scene.goal_similarity,
-        "vectors: like the steps": scene.similarity.mean(axis=1),
-        "vectors: like the likest step": scene.similarity.max(axis=1, initial=-1),
-        "vectors: like the other entities": scene.company,
-    } | {f"kind: {kind}": likeness for kind, likeness in scene.kinds.items()}
+        "changes: needed later": measured.needed_later.mean(axis=1),
+        "text: in the goal": measured.goal_mention,
+        "text: words in the goal": measured.goal_words,
+        "text: share of the steps": measured.mentions.mean(axis=1),
+        "text: in some step": measured.mentions.max(axis=1, initial=0),
+        "text: words in the steps": measured.words.mean(axis=1),
+        "text: words of the name": np.log1p([len(entity.name.split()) for entity in measured.entities]),
+        "vectors: like the goal": measured.goal_similarity,
+        "vectors: like the steps": measured.similarity.mean(axis=1),
+        "vectors: like the likest step": measured.similarity.max(axis=1, initial=-1),
+        "vectors: like the other entities": measured.company,
+    } | {f"kind: {kind}": likeness for kind, likeness in measured.kinds.items()}
 
 
-def _local(scene: TraceMeasurements) -> Columns:
+def _local(measured: TraceMeasurements) -> Columns:
     """For each step, beside all that is said of the entity as a whole."""
-    changes, changed = scene.changes, (scene.changes > 0).astype(float)
-    likeness = scene.similarity
+    changes, changed = measured.changes, (measured.changes > 0).astype(float)
+    likeness = measured.similarity
     here: Columns = {
         "changes here: any": changed,
         "changes here: share of the most": changes / np.maximum(1, changes.max(axis=0, initial=1)),
-        "changes here: needed later": scene.needed_later,
+        "changes here: needed later": measured.needed_later,
         "changes here: earlier": _earlier(changed),
         "changes here: in the step before": _step_before(changed),
         "changes here: later": _earlier(changed[:, ::-1])[:, ::-1],
-        "text here: named": scene.mentions,
-        "text here: words": scene.words,
-        "text here: named earlier": _earlier(scene.mentions),
-        "text here: named in the step before": _step_before(scene.mentions),
+        "text here: named": measured.mentions,
+        "text here: words": measured.words,
+        "text here: named earlier": _earlier(measured.mentions),
+        "text here: named in the step before": _step_before(measured.mentions),
         "vectors here: like the step": likeness,
         "vectors here: less than its likest step": likeness - likeness.max(axis=1, keepdims=True, initial=-1),
         "vectors here: less than the likest entity": likeness - likeness.max(axis=0, keepdims=True, initial=-1),
     }
     return here | {
-        name: np.repeat(column[:, None], changes.shape[1], axis=1) for name, column in _global(scene).items()
+        name: np.repeat(column[:, None], changes.shape[1], axis=1) for name, column in _global(measured).items()
     }
 
 
@@ -112,12 +112,12 @@ class TraceMeasurements:
 
     def __init__(self, trace: Trace, embedder: Embedder) -> None:
         self.trace = trace
-        self.subjects: Sequence[RatedEntity] = subjects(trace)
-        self.texts: Sequence[str] = trace.procedure.steps
+        self.entities: Sequence[RatedEntity] = rated_entities(trace)
+        self.steps: Sequence[str] = trace.procedure.steps
         self._embedder = embedder
-        if len(self.subjects) * len(self.texts) > MOST_CELLS:
+        if len(self.entities) * len(self.steps) > MOST_CELLS:
             raise InputError(
-                f"{len(self.subjects)} entities in {len(self.texts)} steps are too many to rate",
+                f"{len(self.entities)} entities in {len(self.steps)} steps are too many to rate",
                 where=trace.id,
                 fix="split the procedure",
             )
@@ -125,21 +125,21 @@ class TraceMeasurements:
     @cached_property
     def changes(self) -> Floats:
         """How many changes each entity has in each step."""
-        counts = np.zeros((len(self.subjects), len(self.texts)))
-        for row, subject in enumerate(self.subjects):
-            for change in subject.changes:
+        counts = np.zeros((len(self.entities), len(self.steps)))
+        for row, entity in enumerate(self.entities):
+            for change in entity.changes:
                 counts[row, change.step - 1] += 1
         return counts
 
     @cached_property
     def mentions(self) -> Floats:
         """1 where a step names an entity by one of its wordings."""
-        return self._compared(self.texts, named)
+        return self._compared(self.steps, named)
 
     @cached_property
     def words(self) -> Floats:
         """The largest share of a wording's words that a step has."""
-        return self._compared(self.texts, shared_words)
+        return self._compared(self.steps, shared_words)
 
     @cached_property
     def goal_mention(self) -> Floats:
@@ -152,7 +152,7 @@ class TraceMeasurements:
     @cached_property
     def similarity(self) -> Floats:
         """How alike an entity's likest wording is to each step."""
-        return self._likest(self.texts)
+        return self._likest(self.steps)
 
     @cached_property
     def goal_similarity(self) -> Floats:
@@ -182,27 +182,27 @@ class TraceMeasurements:
         for change in self.trace.changes:
             if state := plain_name(change.before):  # empty where only entity and attribute are named
                 starts[state] = max(starts.get(state, 0), change.step)
-        needed = np.zeros((len(self.subjects), len(self.texts)))
-        for row, subject in enumerate(self.subjects):
-            for change in subject.changes:
+        needed = np.zeros((len(self.entities), len(self.steps)))
+        for row, entity in enumerate(self.entities):
+            for change in entity.changes:
                 if starts.get(plain_name(change.after), 0) > change.step:
                     needed[row, change.step - 1] = 1
         return needed
 
     @cached_property
     def _names(self) -> Floats:
-        return self._embedder([subject.name for subject in self.subjects]).astype(float).reshape(len(self.subjects), -1)
+        return self._embedder([entity.name for entity in self.entities]).astype(float).reshape(len(self.entities), -1)
 
     def _compared(self, texts: Sequence[str], measure: Callable[[str, str], float]) -> Floats:
         """The measure of every entity's best wording in every text."""
-        rows = [[max(measure(text, word) for word in subject.wordings) for text in texts] for subject in self.subjects]
-        return np.array(rows, dtype=float).reshape(len(self.subjects), len(texts))
+        rows = [[max(measure(text, word) for word in entity.wordings) for text in texts] for entity in self.entities]
+        return np.array(rows, dtype=float).reshape(len(self.entities), len(texts))
 
     def _likest(self, texts: Sequence[str]) -> Floats:
         targets = self._embedder(list(texts)).astype(float).reshape(len(texts), -1)
-        likest = np.zeros((len(self.subjects), len(texts)))
-        for row, subject in enumerate(self.subjects):
-            likest[row] = (self._embedder(list(subject.wordings)).astype(float) @ targets.T).max(axis=0)
+        likest = np.zeros((len(self.entities), len(texts)))
+        for row, entity in enumerate(self.entities):
+            likest[row] = (self._embedder(list(entity.wordings)).astype(float) @ targets.T).max(axis=0)
         return likest
 
 

@@ -1,4 +1,4 @@
-"""Only what matters: a trace without the entities whose salience is low."""
+"""Filters: a trace without what has low salience or low support."""
 
 from __future__ import annotations
 
@@ -9,72 +9,132 @@ from typing import TypeAlias
 
 from fluents.errors import InputError
 from fluents.records import Provenance, StateChange, Trace
-from fluents.salience.entities import names
-from fluents.salience.feature_rater import RATER, rate
+from fluents.salience.entities import canonical_names
+from fluents.salience.feature_rater import RATER
+from fluents.salience.rater import rate_salience
 from fluents.scoring import Scope
 
 EntityPlace: TypeAlias = tuple[str, int | None]
 """An entity, for a step or (None) for the goal."""
 
 NOTE = "salience"
-"""Where a trace's provenance says what was kept, among how it was decoded."""
+"""Where a trace's provenance says what was kept, in `decoding`; the least support kept stands there too."""
 
 
 @dataclass(frozen=True)
 class Keep:
-    """What to keep: entities rated at least so high, and of these no more than so many."""
+    """What to keep: entities with at least this salience, no more than `top` of them, changes with this support."""
 
-    least: float | None = None
+    min_salience: float | None = None
     top: int | None = None
     rater: str | None = None
     """Whose ratings decide; may be left out where a trace has one rater's only."""
     scope: Scope = "global"
-    """By what an entity means to the goal, or to each step for itself."""
+    """Salience for the goal, or for each step by itself."""
+    min_support: float | None = None
+
+    @property
+    def by_salience(self) -> bool:
+        """Whether ratings decide at all."""
+        return self.min_salience is not None or self.top is not None
 
     def __str__(self) -> str:
         """For a score's signature."""
         said = (
-            ("", "" if self.least is None else f">={self.least:g}"),
+            ("", "" if self.min_salience is None else f">={self.min_salience:g}"),
             ("top", "" if self.top is None else f"{self.top}"),
             ("by ", self.rater or ""),
             ("", "" if self.scope == "global" else self.scope),
+            ("support>=", "" if self.min_support is None else f"{self.min_support:g}"),
         )
         return " ".join(f"{word}{value}" for word, value in said if value)
 
 
-def keep(trace: Trace, wanted: Keep) -> Trace:
+def keep(
+    trace: Trace,
+    *,
+    top: int | None = None,
+    min_salience: float | None = None,
+    min_support: float | None = None,
+    rater: str | None = None,
+    scope: Scope = "global",
+) -> Trace:
+    """The trace with its `top` most salient entities, those rated at least `min_salience`, or both; and with changes
+    of at least `min_support`, the share of samples that agree on a change.
+
+    A trace that `rater` has not rated is rated by the offline method first. `scope` "local" decides step by step.
+
+    >>> keep(trace, top=5)
+    >>> keep(trace, min_salience=3, min_support=0.5)
+    """
+    if top is None and min_salience is None and min_support is None:
+        raise InputError("nothing says what to keep", fix="give `top`, `min_salience` or `min_support`")
+    if top is not None and top < 1:
+        raise InputError(f"`top` is {top}", fix="keep at least 1 entity")
+    return keep_salient(trace, Keep(min_salience, top, rater, scope, min_support))
+
+
+def keep_salient(trace: Trace, wanted: Keep) -> Trace:
+    """What is wanted of a trace; one that the rater has not rated is rated offline first."""
+    if wanted.by_salience and not has_ratings(trace, wanted):
+        trace, wanted = rate_salience(trace, scope=wanted.scope), replace(wanted, rater=RATER)
+    return keep_rated(trace, wanted)
+
+
+def has_ratings(trace: Trace, wanted: Keep) -> bool:
+    return any(
+        (one.step is None) == (wanted.scope == "global") and wanted.rater in (None, one.rater) for one in trace.salience
+    )
+
+
+def keep_rated(trace: Trace, wanted: Keep) -> Trace:
     """The trace without the changes of entities that do not matter enough, nor their names and ratings.
 
     An entity that has no readable rating is not known to matter, and goes. Of equals beyond `top` those with more
     changes stay, then the first by name, so that no order of the file decides. The provenance says what was kept, so
     that nobody takes what is left for all there was. Applying it again changes nothing.
     """
+    if wanted.min_support is not None:
+        trace = _supported(trace, wanted.min_support)
+    if not wanted.by_salience:
+        return trace
     wanted = replace(wanted, rater=_deciding(trace, wanted))
-    ratings = _ratings(trace, wanted)
-    name_of = names(trace)
+    name_of = canonical_names(trace)
     counted = Counter(_place(change, wanted.scope, name_of) for change in trace.changes)
-    kept = _best(counted, ratings, wanted)
+    kept = _best(counted, _ratings(trace, wanted), wanted)
     changes = tuple(change for change in trace.changes if _place(change, wanted.scope, name_of) in kept)
-    left = {change.entity for change in changes} | {place[0] for place in kept}
+    return _with_changes(trace, changes, {place[0] for place in kept}).replace(
+        provenance=_noted(trace.provenance, wanted) if trace.changes else trace.provenance
+    )
+
+
+def _supported(trace: Trace, least: float) -> Trace:
+    """The changes that enough samples agree on; one without a support is not known to have it, and goes."""
+    if not trace.changes:
+        return trace
+    noted = trace.provenance.decoding.get("min_support")
+    if noted is None and all(change.support is None for change in trace.changes):
+        raise InputError(
+            "no change of this trace has a support: `min_support` cannot decide",
+            where=trace.id,
+            fix="track it with several `samples`, or leave out `min_support`",
+        )
+    changes = tuple(change for change in trace.changes if change.support is not None and change.support >= least)
+    name_of = canonical_names(trace)
+    note = max(least, noted) if isinstance(noted, int | float) else least
+    return _with_changes(trace, changes, {name_of.get(change.entity, change.entity) for change in changes}).replace(
+        provenance=trace.provenance.replace(decoding={**trace.provenance.decoding, "min_support": note})
+    )
+
+
+def _with_changes(trace: Trace, changes: tuple[StateChange, ...], names: set[str]) -> Trace:
+    """The trace with these changes, and with the clusters, entities and ratings of these names and no others."""
+    left = {change.entity for change in changes} | names
     return trace.replace(
         changes=changes,
         clusters=tuple(cluster for cluster in trace.clusters if cluster.name in left),
         entities=tuple(entity for entity in trace.entities if entity.name in left),
         salience=tuple(rating for rating in trace.salience if rating.entity in left),
-        provenance=_noted(trace.provenance, wanted) if trace.changes else trace.provenance,
-    )
-
-
-def keep_salient(trace: Trace, wanted: Keep) -> Trace:
-    """The same for a trace whose rater has not rated it: the offline method does so, and decides."""
-    if has_ratings(trace, wanted):
-        return keep(trace, wanted)
-    return keep(rate(trace, (wanted.scope,)), replace(wanted, rater=RATER))
-
-
-def has_ratings(trace: Trace, wanted: Keep) -> bool:
-    return any(
-        (one.step is None) == (wanted.scope == "global") and wanted.rater in (None, one.rater) for one in trace.salience
     )
 
 
@@ -86,20 +146,23 @@ def _deciding(trace: Trace, wanted: Keep) -> str | None:
     """Whose ratings decide: the rater that was named, or the only one there is."""
     raters = sorted({one.rater for one in trace.salience if (one.step is None) == (wanted.scope == "global")})
     if wanted.rater is None and len(raters) > 1:
-        raise InputError("several have rated this procedure", where=trace.id, fix=f"name one of: {', '.join(raters)}")
+        raise InputError(
+            "this procedure has ratings by several raters", where=trace.id, fix=f"name one of: {', '.join(raters)}"
+        )
     return wanted.rater or next(iter(raters), None)
 
 
 def _noted(provenance: Provenance, wanted: Keep) -> Provenance:
     notes = provenance.decoding.get(NOTE)
     before = notes.split("; ") if isinstance(notes, str) else []
-    return provenance.replace(decoding={**provenance.decoding, NOTE: "; ".join(dict.fromkeys([*before, str(wanted)]))})
+    said = str(replace(wanted, min_support=None))
+    return provenance.replace(decoding={**provenance.decoding, NOTE: "; ".join(dict.fromkeys([*before, said]))})
 
 
 def _ratings(trace: Trace, wanted: Keep) -> dict[EntityPlace, float]:
     """What the chosen rater said, of entities by their clusters' names; of two names in a cluster the higher counts."""
     mine = [one for one in trace.salience if (one.step is None) == (wanted.scope == "global")]
-    name_of = names(trace)
+    name_of = canonical_names(trace)
     found: dict[EntityPlace, float] = {}
     for one in mine:
         if one.value is not None and one.rater == wanted.rater:
@@ -110,9 +173,8 @@ def _ratings(trace: Trace, wanted: Keep) -> dict[EntityPlace, float]:
 
 def _best(counted: Mapping[EntityPlace, int], ratings: Mapping[EntityPlace, float], wanted: Keep) -> set[EntityPlace]:
     """The places that are rated high enough, and among the highest: of the procedure, or of their step."""
-    enough = [
-        place for place in counted if place in ratings and (wanted.least is None or ratings[place] >= wanted.least)
-    ]
+    least = wanted.min_salience
+    enough = [place for place in counted if place in ratings and (least is None or ratings[place] >= least)]
     if wanted.top is None:
         return set(enough)
     kept: set[EntityPlace] = set()

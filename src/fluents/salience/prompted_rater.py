@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from fluents.llm import Answerer, Question
+from fluents.errors import UnknownNameError
+from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import THOUGHT_ENDS, Unreadable, UnreadableAnswer, ask_all
 from fluents.prompts.llm import MAX_NAME_BYTES, quoted, scene, system, whole_scene
 from fluents.prompts.prompt_files import render
 from fluents.records import Salience, Trace
-from fluents.salience.entities import subjects
-from fluents.salience.feature_rater import BOTH, replace_ratings
+from fluents.salience.entities import rated_entities
 from fluents.salience.ridge import LEAST, MOST
 from fluents.scoring import Scope
 
 Form: TypeAlias = Literal["paper", "likert"]
-FORMS: tuple[Form, ...] = ("paper", "likert")
+FORMS: tuple[Form, ...] = get_args(Form)
 """paper: 1 to 5, in a few words, as OpenPI2.0 asked its models. likert: with the criteria its annotators followed."""
 
 MAX_TOKENS = 256
-"""Room for a number and a sentence, unless somebody says otherwise."""
+"""Enough for a number and a sentence."""
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
 _SCALE = re.compile(r"\b[01]\b[^\d.\n]{0,40}?(?:-|–|—|\bto|\band|\bthrough)\s*5\b", re.IGNORECASE)
@@ -45,27 +46,30 @@ class RatingQuestion(NamedTuple):
     question: Question
 
 
-def rate_by_asking(
-    trace: Trace,
-    asker: Answerer,
-    rater: str,
-    *,
-    scopes: tuple[Scope, ...] = BOTH,
-    form: Form = "paper",
-    workers: int = 8,
-    on_answer: Callable[[int, int], None] | None = None,
-    max_tokens: int | None = None,
-) -> Trace:
-    """The trace with the model's ratings; what others rated stays. An unreadable answer is a rating without a value."""
-    asked = list(questions(trace, scopes, form))
-    answers = ask_all(asker, [one.question for one in asked], read, workers, on_answer, max_tokens)
-    ours = [_rating(one, answer, rater) for one, answer in zip(asked, answers, strict=True)]
-    return replace_ratings(trace, ours, rater, scopes)
+@dataclass(frozen=True)
+class PromptedRater:
+    """Rates by asking a language model. An answer that cannot be read is a rating without a value."""
+
+    model: LanguageModel
+    form: Form = "paper"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UnknownNameError(f"there is no `form` {self.form!r}", fix=f"one of: {', '.join(FORMS)}")
+
+    @property
+    def name(self) -> str:
+        return self.model.name if self.form == "paper" else f"{self.model.name}, {self.form}"
+
+    def ratings(self, trace: Trace, scopes: Sequence[Scope]) -> list[Salience]:
+        asked = list(questions(trace, scopes, self.form))
+        answers = ask_all(self.model, [one.question for one in asked], read)
+        return [_rating(one, answer, self.name) for one, answer in zip(asked, answers, strict=True)]
 
 
-def questions(trace: Trace, scopes: tuple[Scope, ...] = BOTH, form: Form = "paper") -> Iterator[RatingQuestion]:
+def questions(trace: Trace, scopes: Sequence[Scope], form: Form = "paper") -> Iterator[RatingQuestion]:
     """For the goal every entity, then for every step every entity."""
-    names = [subject.name for subject in subjects(trace)]
+    names = [entity.name for entity in rated_entities(trace)]
     if "global" in scopes and names:
         text = whole_scene(trace.procedure)
         yield from (_asked(name, None, text, "global", form) for name in names)

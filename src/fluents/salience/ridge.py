@@ -1,4 +1,4 @@
-"""A weighted sum of features: learnt by ridge regression, kept as a table people can read."""
+"""A weighted sum of features: fitted by ridge regression, stored as a table people can read."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Ridge:
         return cls(float(base[3]), names, means, spreads, weights)
 
 
-def learn(columns: Mapping[str, Floats], labels: Floats, penalty: float) -> Ridge:
+def fit_ridge(columns: Mapping[str, Floats], labels: Floats, penalty: float) -> Ridge:
     """Ridge regression on standardised features, then stretched so that its ratings spread as the labels do.
 
     Without the stretching a strong penalty would rate everything near the middle: the order would be the same, but no

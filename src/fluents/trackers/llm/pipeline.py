@@ -31,13 +31,13 @@ class Pipeline:
         self,
         procedure: Procedure,
         settings: LlmSettings,
-        interview: QuestionBatch,
+        questions: QuestionBatch,
         shots: Shots | None = None,
         given: Trace | None = None,
     ) -> None:
-        self._procedure, self._settings, self._interview = procedure, settings, interview
+        self._procedure, self._settings, self._questions = procedure, settings, questions
         self._shots, self._given = shots, given
-        self._world = KnownStates()
+        self._states_so_far = KnownStates()
         self._known: dict[tuple[str, str], StateChange] = {}
         self.changes: list[StateChange] = []
         self.answered: set[int] = set()
@@ -60,7 +60,7 @@ class Pipeline:
 
     def _enter(self, changes: list[StateChange]) -> None:
         if self._settings.memory and not self._given:
-            changes = self._world.enter(changes)
+            changes = self._states_so_far.enter(changes)
         for change in changes:
             topic = plain_name(change.entity), plain_name(change.attribute)
             self._known.pop(topic, None)  # the newest last
@@ -81,7 +81,7 @@ class Pipeline:
         examples = self._examples(prompts.SCHEMATA)
         asked = [AskedQuestion(step, prompts.SCHEMATA, prompts.schemata(self._scene(step), examples)) for step in steps]
         found: Found = {}
-        for step, samples in zip(steps, self._interview.ask(asked, answer_parsers.read_pairs), strict=True):
+        for step, samples in zip(steps, self._questions.ask(asked, answer_parsers.read_pairs), strict=True):
             for sample in samples:
                 self._keep(sample.rejects, step)
             if samples:
@@ -92,7 +92,7 @@ class Pipeline:
         examples = self._examples(prompts.COMPLETE)
         asked = [AskedQuestion(step, prompts.COMPLETE, prompts.complete(self._scene(step), examples)) for step in steps]
         found: Found = {}
-        for step, samples in zip(steps, self._interview.ask(asked, answer_parsers.read_sentences), strict=True):
+        for step, samples in zip(steps, self._questions.ask(asked, answer_parsers.read_sentences), strict=True):
             for sample in samples:
                 # A line stands among the step's answers only where there is one answer.
                 self._keep(sample.rejects, step, placed=self._settings.samples == 1)
@@ -105,7 +105,7 @@ class Pipeline:
             return {}
         reader = answer_parsers.WholeReader(len(steps))
         asked = [AskedQuestion(None, prompts.WHOLE, prompts.whole(self._procedure, self._examples(prompts.WHOLE)))]
-        [samples] = self._interview.ask(asked, reader.all_steps, reader.those_there, len(steps))
+        [samples] = self._questions.ask(asked, reader.all_steps, reader.those_there, len(steps))
         for sample in samples:
             for step, said in sample.items():
                 self._keep(said.rejects, step or None)
@@ -128,7 +128,7 @@ class Pipeline:
             AskedQuestion(c.step, prompts.VERIFY, prompts.verify(self._scene(c.step), c.entity, c.attribute))
             for c in pairs.values()
         ]
-        verdicts = self._interview.ask(asked, answer_parsers.read_verdict)
+        verdicts = self._questions.ask(asked, answer_parsers.read_verdict)
         wrong = [
             key for key, verdict in zip(pairs, verdicts, strict=True) if verdict and sum(verdict) < len(verdict) / 2
         ]
@@ -159,7 +159,7 @@ class Pipeline:
         ]
         found: Found = {}
         unread = set(pairs)
-        for pair, samples in zip(wanted, self._interview.ask(asked, answer_parsers.read_states), strict=True):
+        for pair, samples in zip(wanted, self._questions.ask(asked, answer_parsers.read_states), strict=True):
             if samples:
                 unread.discard(pair.step)
                 said = [self._if_changed(pair, before, after) for before, after in samples]
@@ -178,7 +178,7 @@ class Pipeline:
         ]
         found: Found = {}
         unread = set(pairs)
-        for pair, samples in zip(wanted, self._interview.ask(asked, answer_parsers.read_changes_of), strict=True):
+        for pair, samples in zip(wanted, self._questions.ask(asked, answer_parsers.read_changes_of), strict=True):
             for sample in samples:
                 self._keep(sample.rejects, pair.step)
             if samples:
@@ -231,7 +231,7 @@ class Pipeline:
 
     def _keep(self, rejects: Iterable[Reject], step: int | None, *, placed: bool = False) -> None:
         for reject in rejects:
-            self._interview.rejects.append(reject.replace(step=step, position=reject.position if placed else None))
+            self._questions.rejects.append(reject.replace(step=step, position=reject.position if placed else None))
 
 
 def _pair(step: int, entity: str, attribute: str) -> StateChange:

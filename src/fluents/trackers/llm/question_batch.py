@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from fluents.llm import Answerer, Question
+from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all
 from fluents.prompts import llm as prompts
 from fluents.records import Reject
@@ -20,7 +20,7 @@ MAX_REJECTED = 4000
 MAX_TOKENS = 1024
 TOKENS_PER_STEP = 384
 MAX_WHOLE_TOKENS = 8192
-"""Room for an answer, unless the settings say how much: about a step, and about a whole procedure."""
+"""Maximum length of an answer about a step, and about a whole procedure, unless the model has its own."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class AskedQuestion:
 class QuestionBatch:
     """Asks, and keeps what could not be read."""
 
-    def __init__(self, asker: Answerer, settings: LlmSettings, workers: int, on_step: OnStep | None) -> None:
-        self._asker, self._settings, self._workers, self._on_step = asker, settings, workers, on_step
+    def __init__(self, model: LanguageModel, settings: LlmSettings, on_step: OnStep | None) -> None:
+        self._model, self._settings, self._on_step = replace(model, on_answer=self._tell), settings, on_step
         self._done = self._known = 0
         self.rejects: list[Reject] = []
         self.used: dict[str, None] = {}
@@ -57,7 +57,7 @@ class QuestionBatch:
         questions = [self._question(one, sample, steps) for one in asked for sample in range(samples)]
         self.used |= dict.fromkeys(one.name for one in asked)
         self._known += len(questions)
-        answers = ask_all(self._asker, questions, read, self._workers, self._tell, self._settings.max_tokens)
+        answers = ask_all(self._model, questions, read)
         self._done += len(questions)
         found: list[list[T]] = []
         for place, one in enumerate(asked):

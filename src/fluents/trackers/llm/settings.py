@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from fluents.decoding.consensus import Consensus
 from fluents.errors import InputError, UnknownNameError
 
-FORMS = ("schemata", "states", "complete", "whole")
+Form: TypeAlias = Literal["schemata", "states", "complete", "whole"]
+FORMS: tuple[Form, ...] = get_args(Form)
 
 MAX_SAMPLES = 1000
 """Far more than consensus gains from: past these it is a slip of the finger, and a costly one."""
@@ -22,7 +24,7 @@ class LlmSettings:
     states of each. It gives whole changes, its questions are small enough for small models, and a bad answer costs a
     step or a pair, not the procedure, as it does with "whole"."""
 
-    form: str = "states"
+    form: Form = "states"
     """schemata: entities and attributes alone. states: these, then their states. complete: sentences, a question a
     step. whole: a question a procedure."""
     samples: int = 1
@@ -41,8 +43,6 @@ class LlmSettings:
     """Examples shown with each question."""
     most: int | None = None
     """At most so many changes a step."""
-    max_tokens: int | None = None
-    """Of one answer; None: what each question needs."""
     seed: int = 1
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from fluents.errors import InputError
-from fluents.llm import Answerer
+from fluents.llm import LanguageModel
 from fluents.prompts.local import one_line
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.text.mentions import mentioned
@@ -39,35 +39,30 @@ class GivenPairs:
 
 
 class LlmTracker:
-    """Tracks with whatever answers questions: an endpoint, a recorded run, a script."""
+    """Tracks with a language model."""
 
     def __init__(
         self,
+        model: LanguageModel,
         settings: LlmSettings = LlmSettings(),  # noqa: B008 - frozen
-        asker: Answerer | None = None,
         *,
-        model: str | None = None,
-        workers: int = 8,
         shots: Shots | None = None,
         pairs: GivenPairs | None = None,
     ) -> None:
         if pairs and settings.form != "states":
-            raise InputError("given pairs are asked for their states", fix="use the form states")
+            raise InputError("given pairs are asked for their states", fix="leave out `pairs`, or set `form` to states")
         if pairs and settings.verify:
-            raise InputError("given pairs are taken as they are, not verified", fix="leave out one of the two")
+            raise InputError("given pairs are not verified", fix="leave out `pairs` or `verify`")
         if settings.shots and shots is None:
-            raise InputError("examples wanted, but nothing to draw them from", fix="--examples DATASET or FILE")
-        self.settings = settings
-        self.workers = workers
-        self._asker, self._model, self._shots, self._pairs = asker, model, shots, pairs
+            raise InputError("`shots` without `examples` to draw them from", fix="set `examples` to a file or dataset")
+        self.model, self.settings = model, settings
+        self._shots, self._pairs = shots, pairs
 
     def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
         """The changes of every step; steps of which no answer could be read are left out of `covered`."""
-        if self._asker is None:
-            raise InputError("there is no model to ask", fix="--model NAME --base-url URL")
-        interview = QuestionBatch(self._asker, self.settings, self.workers, on_step)
+        questions = QuestionBatch(self.model, self.settings, on_step)
         given = self._pairs.of(procedure) if self._pairs else None
-        stages = Pipeline(procedure, self.settings, interview, self._shots, given)
+        stages = Pipeline(procedure, self.settings, questions, self._shots, given)
         asked = given.covered_steps if given else tuple(range(1, len(procedure.steps) + 1))
         for group in [(step,) for step in asked] if self.settings.memory else [asked]:
             stages.run(group)
@@ -75,12 +70,15 @@ class LlmTracker:
             procedure=procedure,
             changes=tuple(_mentioning(procedure, stages.changes)),
             covered=None if len(stages.answered) == len(procedure.steps) else tuple(sorted(stages.answered)),
-            rejects=tuple(interview.rejects),
-            provenance=self._provenance(interview, stages),
+            rejects=tuple(questions.rejects),
+            provenance=self._provenance(questions, stages),
         )
 
-    def _provenance(self, interview: QuestionBatch, stages: Pipeline) -> Provenance:
-        settings = asdict(self.settings) | {"temperature": self.settings.drawn_at}
+    def _provenance(self, questions: QuestionBatch, stages: Pipeline) -> Provenance:
+        settings = asdict(self.settings) | {
+            "temperature": self.settings.drawn_at,
+            "max_tokens": self.model.max_tokens,
+        }
         del settings["seed"]
         if self.settings.verify:
             settings["removed"] = stages.removed
@@ -89,8 +87,8 @@ class LlmTracker:
                 settings[name] = source.source
         return Provenance(
             tracker="llm",
-            model=self._model,
-            prompt=" + ".join(interview.used) or None,
+            model=self.model.name,
+            prompt=" + ".join(questions.used) or None,
             decoding=settings,
             seed=self.settings.seed,
             version=__version__,

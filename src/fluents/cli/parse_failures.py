@@ -1,4 +1,4 @@
-"""Answers of a model that could not be read: counted while a command runs, and told when it ends."""
+"""Answers of a model that could not be read: collected while a command runs, reported when it ends."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 from fluents.cli.output import messages
 from fluents.report.terminal import plain
+from fluents.text.plurals import counted
 
 MAX_REASON = 200
 """Characters: a reason may repeat what a model or an endpoint said."""
 
 
-class Unread:
+class ParseFailures:
     """How many there were, and why the first could not be read: mostly the others have the same reason."""
 
     def __init__(self) -> None:
@@ -24,17 +25,17 @@ class Unread:
             self._first = self._first or " ".join(reason[:MAX_REASON].split())
             self.count += 1
 
-    def tell(self, kept: str) -> None:
+    def tell(self, kept: str = "see the rejects") -> None:
         if self.count:
-            text = f"{self.count} answers or parts of them could not be read: they are {kept}; the first: {self._first}"
+            text = f"{counted(self.count, 'parse failure')} ({kept}), the first: {self._first}"
             messages.print(plain(text), soft_wrap=True)
 
 
 @contextmanager
-def telling_unread(kept: str = "among the rejects") -> Iterator[Unread]:
-    """Told also when the run is interrupted or fails."""
-    unread = Unread()
+def report_parse_failures(kept: str = "see the rejects") -> Iterator[ParseFailures]:
+    """Reported also when the run is interrupted or fails."""
+    failures = ParseFailures()
     try:
-        yield unread
+        yield failures
     finally:
-        unread.tell(kept)
+        failures.tell(kept)
