@@ -132,7 +132,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     assert kept.changes == ()
     assert "soup: nothing matters enough, 2 changes left out" in capsys.readouterr().err
     shown = page([kept])
-    assert "Only what matters is shown (salience &gt;=5 by offline-1)." in shown
+    assert "Filtered by salience (&gt;=5 by offline-1)." in shown
     assert "Nothing changes." not in shown
     Console(width=100).print(trace_view(kept))
     assert "only what matters is shown (salience >=5 by offline-1)" in capsys.readouterr().out

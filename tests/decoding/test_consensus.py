@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fluents.decoding.consensus import Consensus, Pool, consensus
 from fluents.records import StateChange
-from fluents.text.wordings import plain_name
+from fluents.text.names import plain_name
 from strategies import words
 
 

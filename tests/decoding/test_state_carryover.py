@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from fluents.decoding.state_carryover import KnownStates
 from fluents.records import StateChange
-from fluents.text.wordings import plain_name, same_state
+from fluents.text.names import plain_name
+from fluents.text.wordings import same_state
 from strategies import words
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluents.llm import Question
-from fluents.llm.wire_format import Api, BrokenReply, EndpointOptions, Reply, body, one_line, read_reply
+from fluents.llm.wire_format import Api, BrokenReply, EndpointOptions, Reply, body, printable_line, read_reply
 
 
 def chat(message: Any, **more: Any) -> bytes:
@@ -66,6 +66,6 @@ def test_every_question_can_be_sent(prompt: str, system: str) -> None:
 
 @given(st.text())
 def test_what_is_shown_of_a_server_is_short_and_obeys_no_terminal(text: str) -> None:
-    shown = one_line(text)
+    shown = printable_line(text)
     assert len(shown) <= 300
     assert shown.isprintable()

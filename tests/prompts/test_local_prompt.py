@@ -13,12 +13,12 @@ from fluents.prompts.local import (
     MAX_PROMPT_BYTES,
     MAX_STEP_BYTES,
     grammar,
-    one_line,
     prompt,
     read,
     target,
 )
 from fluents.records import Procedure, StateChange
+from fluents.text.names import one_line
 from strategies import procedures, words
 
 TEA = Procedure(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from fluents.canonicalisation.name_facts import Field, NameGroup, best_first, named, wordings_of
+from fluents.canonicalisation.name_facts import Field, NameGroup, best_first, names_in, wordings_of
 from fluents.errors import InputError
 from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
 from fluents.scoring import Level
@@ -54,12 +54,12 @@ def cluster_names(trace: Trace, method: Method) -> Trace:
 
     The words of the changes stay as they are. The same changes in another order give the same clusters.
     """
-    names = _few(named(trace.changes, "entity"), trace)
+    names = _few(names_in(trace.changes, "entity"), trace)
     [groups], rejects = method.group(trace, [NameList("entities", names)])
     members = [[name for place in group for name in names[place].names] for group in groups]
     owned = _changes_of(trace, members)
     lists = [
-        NameList("attributes", _few(named(changes, "attribute"), trace), _title(changes, group, "entity"))
+        NameList("attributes", _few(names_in(changes, "attribute"), trace), _title(changes, group, "entity"))
         for changes, group in zip(owned, members, strict=True)
     ]
     attribute_groups, more_rejects = method.group(trace, lists)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from fluents.canonicalisation.name_facts import Fact, Field, NameGroup, fact_of, named, parts_of, squashed, wordings_of
+from fluents.canonicalisation.name_facts import Fact, Field, NameGroup, fact_of, names_in, wordings_of
 from fluents.canonicalisation.pair_features import Matrix, PairFeatures
 from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
@@ -22,6 +22,7 @@ from fluents.prompts.prompt_files import render
 from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
 from fluents.scoring import Level
 from fluents.text.embedders import Embedder, StaticEmbedder
+from fluents.text.names import bare_name
 
 MOST = 5
 """New names for a cluster, by default."""
@@ -114,19 +115,14 @@ def _added(old: tuple[str, ...], new: Sequence[str], taken: set[str], most: int)
     found = list(old)
     seen = taken | _plain(old)
     for name in new[:most]:
-        if name.strip() and plain_name(name) not in seen:
-            seen.add(plain_name(name))
+        if name.strip() and bare_name(name) not in seen:
+            seen.add(bare_name(name))
             found.append(" ".join(name.split()))
     return tuple(found)
 
 
 def _plain(names: Iterable[str]) -> set[str]:
-    return {plain_name(name) for name in names}
-
-
-def plain_name(name: str) -> str:
-    """As names are told apart: without case, articles and plurals."""
-    return " ".join(parts_of(name).words) or squashed(name)
+    return {bare_name(name) for name in names}
 
 
 @contextmanager
@@ -165,25 +161,25 @@ class NameVocabulary:
     """The names a dataset has for entities, or for attributes, and the vectors to compare them by."""
 
     def __init__(self, changes: Sequence[StateChange], field: Field, embedder: Embedder) -> None:
-        said = Counter(plain_name(wording) for change in changes for wording in wordings_of(change, field))
+        said = Counter(bare_name(wording) for change in changes for wording in wordings_of(change, field))
         self._embedder = embedder
-        self._names = [one for one in named(changes, field) if said[plain_name(one.name)] >= LEAST_SAID]
-        self._used = {plain_name(one.name): one.facts for one in self._names}
+        self._names = [one for one in names_in(changes, field) if said[bare_name(one.name)] >= LEAST_SAID]
+        self._used = {bare_name(one.name): one.facts for one in self._names}
         self._evidence = PairFeatures(self._names, embedder)
-        self._words = [set(plain_name(one.name).split()) for one in self._names]
+        self._words = [set(bare_name(one.name).split()) for one in self._names]
 
     def near(self, cluster: ClusterNames, least: float) -> list[str]:
         """Names used alike, the nearest first. One that shares a word is a part or a kind of the thing."""
         if not self._names:
             return []
         likeness = np.max([self._likeness(name, cluster.facts) for name in cluster.names], axis=0)
-        own = {word for name in cluster.names for word in plain_name(name).split()}
+        own = {word for name in cluster.names for word in bare_name(name).split()}
         order = np.argsort(-likeness, kind="stable")
         return [self._names[place].name for place in order if likeness[place] >= least and not self._words[place] & own]
 
     def _likeness(self, name: str, facts: frozenset[Fact]) -> Matrix:
         # A trace says little of each name; what the dataset says under the same name is taken with it.
-        one = PairFeatures([NameGroup((name,), facts | self._used.get(plain_name(name), frozenset()))], self._embedder)
+        one = PairFeatures([NameGroup((name,), facts | self._used.get(bare_name(name), frozenset()))], self._embedder)
         meaning = self._evidence.meanings @ one.meanings[0]
         states = self._evidence.states @ one.states[0] if facts else np.zeros_like(meaning)
         return np.asarray(np.sqrt(np.maximum(meaning, 0) * np.maximum(states, 0)), dtype=np.float32)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fluents.canonicalisation.name_facts import NameGroup, parts_of
+from fluents.canonicalisation.name_facts import NameGroup
 from fluents.text.embedders import Embedder, Vectors, normalised
+from fluents.text.names import name_parts
 
 Matrix: TypeAlias = NDArray[np.float32]
 
@@ -23,7 +24,7 @@ class PairFeatures:
     def __init__(self, names: Sequence[NameGroup], embedder: Embedder) -> None:
         self.names = names
         self._embedder = embedder
-        self._parts = [parts_of(one.name) for one in names]
+        self._parts = [name_parts(one.name) for one in names]
 
     def of(self, kind: str) -> Matrix:
         """One kind of evidence, of every name with every name."""

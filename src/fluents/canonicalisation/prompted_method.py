@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from fluents.canonicalisation.clusters import REASON, Grouped, Groups, NameList
-from fluents.canonicalisation.name_facts import squashed
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
@@ -18,6 +17,7 @@ from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
 from fluents.prompts.prompt_files import render
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Reject, Trace
 from fluents.scoring import Level
+from fluents.text.names import fold, one_line
 
 PROMPTS = {"entities": "cluster-entities-1", "attributes": "cluster-attributes-1"}
 
@@ -77,7 +77,7 @@ class PromptedMethod:
             PROMPTS[one.level],
             scene=whole_scene(trace.procedure),
             entity=quoted(one.entity, MAX_NAME_BYTES),
-            names=[quoted(_asked_name(named.name), MAX_NAME_BYTES) for named in one.names],
+            names=[quoted(one_line(named.name), MAX_NAME_BYTES) for named in one.names],
             examples=self.examples.of(trace.procedure, one.level) if self.examples else [],
         )
         count = self.runs if one.level == "entities" else self.attribute_runs
@@ -104,17 +104,13 @@ def read(text: str) -> list[list[str]]:
         raise UnreadableAnswer("there is no list of groups in it")
     if not all(isinstance(name, str) for group in groups for name in group):
         raise UnreadableAnswer("a group holds something that is no name")
-    return [[squashed(name) for name in group] for group in groups]
-
-
-def _asked_name(name: str) -> str:
-    return " ".join(name.split())
+    return [[fold(name) for name in group] for group in groups]
 
 
 def _places(one: NameList, runs: Sequence[Sequence[Sequence[str]]]) -> Groups:
     places: dict[str, list[int]] = {}  # two names may be compared as one, such as I with a dot written in two ways
     for number, named in enumerate(one.names):
-        places.setdefault(squashed(named.name), []).append(number)
+        places.setdefault(fold(named.name), []).append(number)
     return [[place for name in cluster for place in places[name]] for cluster in elected(runs, list(places))]
 
 

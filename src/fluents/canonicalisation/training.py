@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from fluents.canonicalisation.name_facts import Fact, fact_of, folded
+from fluents.canonicalisation.name_facts import Fact, fact_of, group_names
 from fluents.canonicalisation.pair_features import PairFeatures
 from fluents.canonicalisation.pair_scorer import PARAMETERS, PairScorer
 from fluents.data import cluster_labels
@@ -246,4 +246,4 @@ def _lesson(
         if name in facts and (not entity or change.entity in entities):
             facts[name].append(fact_of(change))
     times = {name: len(said) for name, said in facts.items()}
-    return LabelledNames(procedure, entity, PairFeatures(folded(facts, times), embedder), clusters)
+    return LabelledNames(procedure, entity, PairFeatures(group_names(facts, times), embedder), clusters)

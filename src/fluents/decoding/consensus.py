@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fluents.records import StateChange
 from fluents.text.embedders import Embedder
 from fluents.text.matchers import Answer, named
-from fluents.text.wordings import plain_name
+from fluents.text.names import plain_name
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fluents.records import StateChange
-from fluents.text.wordings import plain_name, same_state
+from fluents.text.names import plain_name
+from fluents.text.wordings import same_state
 
 
 class KnownStates:

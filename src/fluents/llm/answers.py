@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from fluents.llm.language_model import LanguageModel, OnAnswer
 from fluents.llm.question import Answerer, CutAnswer, NoAnswerError, Question
-from fluents.llm.wire_format import one_line
+from fluents.llm.wire_format import printable_line
 from fluents.prompts.prompt_files import render
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def _read_or_again(asker: Answerer, question: Question, text: str, read: Callabl
     if not isinstance(first, Unreadable):
         return first
     # In front of the question: a prompt that is to be completed must keep its end.
-    note = render(REASK_PROMPT, reason=one_line(first.reason))  # which may repeat what the model said
+    note = render(REASK_PROMPT, reason=printable_line(first.reason))  # which may repeat what the model said
     system = f"{question.system}\n\n{note}" if question.system else note
     try:
         [second] = asker.ask(replace(question, system=system))

@@ -17,7 +17,15 @@ from fluents.llm.question import CutAnswer, EndpointError, NoAnswerError, Questi
 from fluents.llm.retry import LONGEST_ASKED_WAIT, retry_after
 from fluents.llm.transport import bounded_client, could_not_connect, time_limits
 from fluents.llm.usage import Meter, Usage
-from fluents.llm.wire_format import BrokenReply, EndpointOptions, Reply, body, one_line, read_reply, refused_parameter
+from fluents.llm.wire_format import (
+    BrokenReply,
+    EndpointOptions,
+    Reply,
+    body,
+    printable_line,
+    read_reply,
+    refused_parameter,
+)
 from fluents.text.plurals import counted
 
 RETRIED = {408, 409, 425, 429}
@@ -119,7 +127,7 @@ class Endpoint:
             self._meter.add(failed=1)
             raise NoAnswerError(failure, where=self.base_url)
         raise InputError(
-            f"the cache holds no answer to this question ({question.name}): … {one_line(question.prompt[-300:])}",
+            f"the cache holds no answer to this question ({question.name}): … {printable_line(question.prompt[-300:])}",
             where=self._cache.path if self._cache else None,
             fix="use the options, texts and version of the run that filled it, or leave out `cached_only`",
         )
@@ -171,7 +179,7 @@ class Endpoint:
         try:
             return read_reply(resource.with_raw_response.create(**sent).http_response.content, self.options.api)
         except openai.APIConnectionError as error:  # a time-out is one
-            reason = one_line(self._without_key(f"{error.__cause__ or error}"))
+            reason = printable_line(self._without_key(f"{error.__cause__ or error}"))
             if could_not_connect(error) and not self._has_answered:
                 raise EndpointError(
                     f"cannot connect: {reason}",
@@ -186,7 +194,7 @@ class Endpoint:
 
     def _judge(self, error: openai.APIStatusError, sent: dict[str, Any]) -> str:
         """The refused parameter to go without; otherwise raises what the status means."""
-        said, status = one_line(self._without_key(_said(error))), error.status_code
+        said, status = printable_line(self._without_key(_said(error))), error.status_code
         wait = retry_after(error.response.headers)
         if (status in RETRIED or status >= 500) and error.code != "insufficient_quota":
             if wait is not None and wait > LONGEST_ASKED_WAIT:

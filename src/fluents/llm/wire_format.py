@@ -142,6 +142,6 @@ def writable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def one_line(text: str) -> str:
+def printable_line(text: str) -> str:
     """The beginning of a text without its control characters: terminals obey those."""
     return " ".join("".join(c if c.isprintable() else " " for c in text[:5000]).split())[:300]

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from fluents.errors import UnknownNameError
 from fluents.records import Procedure, Reject, StateChange, Trace
+from fluents.text.names import fold, one_line
 from fluents.text.template import NO_CHANGE_SENTENCE, parse_all, split_answers
 
 Style: TypeAlias = Literal["openpi", "openpi-c"]
@@ -88,7 +89,7 @@ def question(
 
 def sentences(changes: Iterable[StateChange]) -> list[str]:
     """The changes as templated sentences, each once; the no-change sentence for none."""
-    return list(dict.fromkeys(_one_line(change.templated) for change in changes)) or [NO_CHANGE_SENTENCE]
+    return list(dict.fromkeys(one_line(change.templated) for change in changes)) or [NO_CHANGE_SENTENCE]
 
 
 def answer(changes: Iterable[StateChange]) -> str:
@@ -117,7 +118,7 @@ def merged(answers: Iterable[Iterable[StateChange]]) -> list[StateChange]:
     for changes in answers:
         for change in changes:
             fields = (change.entity, change.attribute, change.before, change.after)
-            found.setdefault(tuple(map(_folded, fields)), change)
+            found.setdefault(tuple(map(fold, fields)), change)
     return list(found.values())
 
 
@@ -126,30 +127,22 @@ Key: TypeAlias = tuple[str, str]
 
 def key(change: StateChange) -> Key:
     """The (entity, attribute) a memory slot belongs to: case and spaces do not count."""
-    return _folded(change.entity), _folded(change.attribute)
+    return fold(change.entity), fold(change.attribute)
 
 
 def entities(changes: Iterable[StateChange]) -> list[str]:
     """The entities of some changes, each once, as first written."""
     found: dict[str, str] = {}
     for change in changes:
-        found.setdefault(_folded(change.entity), change.entity)
+        found.setdefault(fold(change.entity), change.entity)
     return list(found.values())
 
 
 def about(changes: Iterable[StateChange], entity: str) -> list[StateChange]:
     """The changes of one entity."""
-    return [change for change in changes if _folded(change.entity) == _folded(entity)]
+    return [change for change in changes if fold(change.entity) == fold(entity)]
 
 
 def past_changes(trace: Trace, step: int) -> list[tuple[StateChange, ...]]:
     """The changes of every step before this one."""
     return [trace.at(earlier) for earlier in range(1, step)]
-
-
-def _folded(name: str) -> str:
-    return " ".join(name.casefold().split())
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from fluents.errors import InputError
-from fluents.prompts.local import one_line
 from fluents.records import Procedure
+from fluents.text.names import one_line
 
 T = TypeVar("T")
 

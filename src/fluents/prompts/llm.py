@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fluents.prompts.local import one_line
 from fluents.prompts.prompt_files import render
 from fluents.records import Procedure, StateChange
+from fluents.text.names import one_line
 from fluents.text.template import NO_CHANGE_SENTENCE
 
 SYSTEM = "system-1"

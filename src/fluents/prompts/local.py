@@ -9,12 +9,12 @@ water | location | in kettle | in pot
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from fluents.errors import InputError
 from fluents.records import Procedure, Reject, StateChange
+from fluents.text.names import one_line
 
 VERSION = "local-1"
 
@@ -42,8 +42,6 @@ MAX_PROMPT_BYTES = MAX_GOAL_BYTES + MAX_PAST_BYTES + MAX_STEP_BYTES + 100
 """What of a long procedure still fits the context: the newest past steps, the beginning of a long step. In bytes of
 UTF-8, because a token is never less than one, and many scripts have a token for every byte."""
 
-_SPACE = re.compile(r"\s+")
-
 
 def prompt(procedure: Procedure, step: int, *, style: Style = "plain", count: int | None = None) -> str:
     """The prompt for one step, asking for one of the styles the adapter was taught."""
@@ -65,11 +63,6 @@ def choose_style(taught: Collection[str], style: str | None = None, *, one_pass:
         if known == style or (style is None and known in taught):
             return known
     raise InputError("the adapter was taught no style that this version of fluents knows", fix="update fluents")
-
-
-def one_line(text: str) -> str:
-    """A text on one line: a step must not be able to forge the lines around it."""
-    return _SPACE.sub(" ", text).strip()
 
 
 def _newest(past: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby
 
 from fluents.records import UNKNOWN_STEP, StateChange, Trace
+from fluents.text.names import fold
 
 _SMALL = 5_000
 """Up to so many cells, every empty one is written. Beyond, neighbours are merged: the page must stay as long as the
@@ -177,26 +178,21 @@ def _words(change: StateChange) -> tuple[int, str]:
     return change.step, "\0".join(field.casefold() for field in fields)
 
 
-def _folded(name: str) -> str:
-    """What two names share that differ only in case and white space."""
-    return " ".join(name.casefold().split())
-
-
 def _canonical_names(trace: Trace, gold: Trace | None) -> dict[str, str]:
     """From every clustered name, folded, to its cluster's name. The prediction's clusters come first."""
     clusters = trace.clusters + (gold.clusters if gold else ())
     names: dict[str, str] = {}
     for cluster in clusters:
-        names.setdefault(_folded(cluster.name), cluster.name)
+        names.setdefault(fold(cluster.name), cluster.name)
     for cluster in clusters:  # after all the names: a name stands for itself, whoever else mentions it
         for mention in cluster.mentions:
-            names.setdefault(_folded(mention), names[_folded(cluster.name)])
+            names.setdefault(fold(mention), names[fold(cluster.name)])
     return names
 
 
 def _row_key(entity: str, names: dict[str, str]) -> str:
-    folded = _folded(entity)
-    return _folded(names.get(folded, folded))
+    folded = fold(entity)
+    return fold(names.get(folded, folded))
 
 
 def _mean_salience(trace: Trace, gold: Trace | None, names: dict[str, str]) -> dict[str, float]:

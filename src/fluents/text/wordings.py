@@ -1,17 +1,14 @@
-"""Whether two wordings are the same name, or the same state."""
+"""Whether two wordings say the same state."""
 
 from __future__ import annotations
 
-import re
-
 from fluents.text.matchers import Answer, rouge
-from fluents.text.mentions import name_words
+from fluents.text.names import WORD, plain_name
 
 ALIKE = 0.6
 """From this ROUGE-L on, two states are one in other words: "in bowl" and "in large bowl", not "hot water" and "cold
 water"."""
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _MINOR = frozenset({"a", "an", "the", "of", "and", "with", "is", "are", "was", "were", "be", "it", "its"}) | frozenset(
     {"in", "on", "at", "to", "into", "onto", "inside", "within", "from"}
 )
@@ -20,11 +17,6 @@ _OPPOSING = frozenset(
     ("not", "no", "never", "without", "isn't", "aren't", "wasn't", "weren't", "non", "off", "out", "outside")
 )
 """Words that turn what the others say into its contrary: "turned off" is not "turned on"."""
-
-
-def plain_name(name: str) -> str:
-    """A name or state as it is compared; what has no words ("+") stands for itself."""
-    return " ".join(name_words(name)) or name.strip().casefold()
 
 
 def same_state(one: str, other: str) -> bool:
@@ -39,6 +31,6 @@ def same_state(one: str, other: str) -> bool:
 
 def _content(state: str) -> tuple[str, bool]:
     """What is left of a state without minor and opposing words, and whether it had one of the latter."""
-    words = [word.lower().replace("’", "'") for word in _WORD.findall(state)]
+    words = [word.lower().replace("’", "'") for word in WORD.findall(state)]
     kept = [word for word in words if word not in _MINOR and word not in _OPPOSING]
     return " ".join(kept), not _OPPOSING.isdisjoint(words)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fluents.llm.answers import THOUGHT_ENDS, UnreadableAnswer, json_in, parsed_json
-from fluents.prompts.local import one_line
 from fluents.records import Reject, StateChange
+from fluents.text.names import one_line, plain_name
 from fluents.text.template import NoChange, parse, split_answers
-from fluents.text.wordings import plain_name
 
 MAX_FIELD = 300
 """Characters of a name or state: past this an answer has run away."""

@@ -11,7 +11,7 @@ from fluents.decoding.state_carryover import KnownStates
 from fluents.prompts import llm as prompts
 from fluents.prompts.llm import PromptExample
 from fluents.records import Procedure, Reject, StateChange, Trace
-from fluents.text.wordings import plain_name
+from fluents.text.names import plain_name
 from fluents.trackers.llm import answer_parsers
 from fluents.trackers.llm.examples import Shots
 from fluents.trackers.llm.question_batch import AskedQuestion, QuestionBatch

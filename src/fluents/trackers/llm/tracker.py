@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 from fluents.errors import InputError
 from fluents.llm import LanguageModel
-from fluents.prompts.local import one_line
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.text.mentions import mentioned
+from fluents.text.names import one_line
 from fluents.trackers import OnStep
 from fluents.trackers.llm.examples import Shots
 from fluents.trackers.llm.pipeline import Pipeline

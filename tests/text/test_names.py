@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.canonicalisation.name_facts import parts_of
+from fluents.text.names import name_parts
 
 
 @pytest.mark.parametrize(
@@ -14,22 +14,22 @@ from fluents.canonicalisation.name_facts import parts_of
     [("the cord", "Cord"), ("both feet", "your foot"), ("tea leaves", "tea leaf"), ("knives", "a knife")],
 )
 def test_articles_pointing_words_and_plurals_do_not_count(one: str, other: str) -> None:
-    assert parts_of(one) == parts_of(other)
+    assert name_parts(one) == name_parts(other)
 
 
 @pytest.mark.parametrize(
     ("name", "head"), [("kitchen towel", "towel"), ("tip of the pipe", "tip"), ("hole in ground", "hole"), ("?!", "")]
 )
 def test_the_head_is_the_last_word_or_the_one_before_a_preposition(name: str, head: str) -> None:
-    assert parts_of(name).head == head
+    assert name_parts(name).head == head
 
 
 def test_a_name_of_pointing_words_alone_keeps_them() -> None:
-    assert parts_of("all of these").words != ()
-    assert parts_of("this").words == ("this",)
+    assert name_parts("all of these").words != ()
+    assert name_parts("this").words == ("this",)
 
 
 @given(st.text())
 def test_any_text_has_parts_and_its_head_is_one_of_its_words(text: str) -> None:
-    parts = parts_of(text)
+    parts = name_parts(text)
     assert parts.head in {*parts.words, ""}
