@@ -113,3 +113,20 @@ def test_reading_streams(tmp_path: Path) -> None:
     assert next(records) == TRACE
     with pytest.raises(InputError):
         next(records)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_other_unicode_encodings_are_read_if_they_are_marked(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "tea.jsonl"
+    line = jsonl.dumps(Procedure(id="p", goal="Thé", steps=("Boil.",))).decode()
+    path.write_bytes(("\ufeff" * (encoding == "utf-16-be") + line).encode(encoding))
+    assert list(jsonl.read(path)) == [Procedure(id="p", goal="Thé", steps=("Boil.",))]
+
+
+def test_broken_utf16_is_an_input_error(tmp_path: Path) -> None:
+    path = tmp_path / "tea.txt"
+    for data in (b"\xff\xfe\x41", b"\xff\xfe\x00\xd8\x00\x00", b"\xff\xfe\x00\x00\x41"):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match="byte order mark") as caught:
+            list(jsonl.read_lines(path))
+        assert caught.value.where == str(path)

@@ -6,6 +6,7 @@ Reading streams and never holds more than a line; writing is atomic, so a file i
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import sys
@@ -25,6 +26,13 @@ from fluents.task_records import CrepeCase, PddlTask
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """No record comes near this; a longer line is another kind of file, and would eat the memory."""
+
+_BYTE_ORDER_MARKS = {  # that of UTF-32 first: it begins with that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 AnyRecord: TypeAlias = Trace | Procedure | CrepeCase | PddlTask
 KINDS: dict[str, type[AnyRecord]] = {"trace": Trace, "procedure": Procedure, "crepe": CrepeCase, "pddl": PddlTask}
@@ -164,21 +172,45 @@ def _input_error(error: ValidationError, where: str) -> InputError:
 
 
 def open_input(path: str | Path) -> IO[bytes]:
-    """A file opened for reading, `-` for standard input; an InputError says why it cannot be."""
+    """A file opened for reading, "-" for standard input. UTF-16 and UTF-32 with a byte order mark come as UTF-8."""
     if str(path) == "-":
         if sys.stdin is None:
             raise InputError("there is no standard input", fix="name a file")
-        return sys.stdin.buffer
+        return _as_utf8(sys.stdin.buffer, "standard input")
     path = Path(path)
     try:
         if path.is_dir():
             raise InputError("this is a folder, not a file", where=path, fix="name a file in it")
-        return path.open("rb")
+        return _as_utf8(path.open("rb"), str(path))
     except FileNotFoundError:
         raise InputError("no such file", where=path, fix="check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot open the file: {reason}", where=str(path)[:300]) from None
+
+
+def _as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
+    """The stream itself, or its text in UTF-8 if it begins with the mark of another Unicode encoding."""
+    if not isinstance(stream, io.BufferedReader):
+        return stream
+    head = stream.peek(4)[:4]
+    encoding = next((encoding for mark, encoding in _BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
+    if encoding is None:
+        return stream
+    data = stream.read(MAX_LINE_BYTES + 1)
+    if stream is not sys.stdin.buffer:
+        stream.close()
+    if len(data) > MAX_LINE_BYTES:
+        raise InputError(
+            f"a file in {encoding.upper()} of more than {MAX_LINE_BYTES // 2**20} MB",
+            where=name,
+            fix="save it as UTF-8",
+        )
+    try:
+        return io.BytesIO(data.decode(encoding).encode())
+    except UnicodeError as error:
+        what = f"invalid {encoding.upper()} after its byte order mark: {getattr(error, 'reason', error)}"
+        raise InputError(what, where=name, fix="save the file as UTF-8") from None
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[str, bytes]]:

@@ -96,3 +96,15 @@ def test_a_name_that_nothing_has_is_an_input_error(name: str) -> None:
 )
 def test_json_is_told_from_text(head: bytes, json_like: bool) -> None:
     assert looks_like_json(head) is json_like
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_texts_and_json_in_utf16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    """Notepad and PowerShell save so."""
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    text = f"{mark}# Thé\n\n1. Boil.".encode(encoding)
+    folder(tmp_path, a_txt=text, b_json=(mark + '{"id": "1", "goal": "Té", "steps": ["Boil."]}').encode(encoding))
+    assert [procedure.goal for procedure in procedures([tmp_path])] == ["Thé", "Té"]
+    for data, goal in ((text, "Thé"), ((tmp_path / "b.json").read_bytes(), "Té")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
+        assert next(procedures(["-"])).goal == goal

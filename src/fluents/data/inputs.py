@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import sys
@@ -15,7 +16,7 @@ from fluents.errors import FluentsError, InputError
 from fluents.jsonl import open_input
 from fluents.records import Procedure
 
-SUFFIXES = (".txt", ".md", ".markdown", ".json", ".jsonl")
+SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".json", ".jsonl")
 """The files that are read from a folder."""
 
 
@@ -121,6 +122,8 @@ def _is_records(file: str) -> bool:
 
 def looks_like_json(head: bytes) -> bool:
     """Whether a file that begins so is JSON: an object with a key, or a list of objects. "[ ] Boil" is a checklist."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        head = head.decode("utf-16", errors="ignore").encode()
     return re.match(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[\s*\{)", head) is not None
 
 

@@ -16,10 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from fluents.errors import InputError
-from fluents.jsonl import open_input
 from fluents.records import Procedure, id_from
 from fluents.segmentation.layout import (
     LayoutLine,
@@ -31,9 +29,10 @@ from fluents.segmentation.layout import (
 from fluents.segmentation.markup import plain_text, readable, without_html_blocks
 from fluents.segmentation.section_names import GOAL_WORDS, section_role
 from fluents.segmentation.sections import find_steps
+from fluents.segmentation.text_files import read_text
+from fluents.segmentation.web_pages import is_page, read_page
 
-MAX_TEXT_BYTES = 10 * 1024 * 1024
-"""No procedure comes near this; a larger file is something else."""
+__all__ = ["read_text", "segment"]
 
 _HOW_TO = re.compile(r"how\s+to\s+(?=\S)", re.IGNORECASE)
 _GOAL_LABEL = re.compile(rf"(?:{GOAL_WORDS})\s*[:：]\s*(?=\S)", re.IGNORECASE)
@@ -42,11 +41,7 @@ _FRONT_MATTER_KEY = re.compile(r"[A-Za-z_][\w-]*\s*:")
 
 def segment(text: str, *, goal: str | None = None, id: str | None = None, source: str | None = None) -> Procedure:
     """The procedure a text describes. `goal` and `id` override what the text says; a goal is never made up."""
-    title, body = _front_matter(without_html_blocks(readable(text)))
-    found_goal, lines = _take_goal(title, read_layout(body))
-    steps = find_steps(with_group_titles(lines))
-    if not steps:
-        raise _no_steps(found_goal, lines, source)
+    found_goal, steps = _goal_and_steps(readable(text), source)
     goal = found_goal if goal is None else _tidy(goal)
     id = id_from(goal, steps[0]) if id is None else _tidy(id)
     if not id:
@@ -54,30 +49,19 @@ def segment(text: str, *, goal: str | None = None, id: str | None = None, source
     return Procedure(id=id, goal=goal, steps=tuple(steps), source=None if source is None else readable(source))
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a file, `-` for standard input, with `\\n` line breaks; an InputError says why there is none."""
-    name = "standard input" if str(path) == "-" else str(path)
-    stream = open_input(path)
-    try:
-        data = stream.read(MAX_TEXT_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror}", where=name) from None
-    finally:
-        if str(path) != "-":
-            stream.close()
-    if len(data) > MAX_TEXT_BYTES:
-        raise InputError(
-            f"this is larger than {MAX_TEXT_BYTES // 2**20} MB", where=name, fix="give one procedure a file of its own"
-        )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"invalid UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
-            where=name,
-            fix="save the file as UTF-8 plain text",
-        ) from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def _goal_and_steps(text: str, source: str | None) -> tuple[str, list[str]]:
+    title = ""
+    if is_page(text):
+        page = read_page(text, source)
+        title, text = _goal_text(page.title), page.content
+        if page.steps:
+            return title, page.steps
+    front_title, body = _front_matter(without_html_blocks(text))
+    goal, lines = _take_goal(title or front_title, read_layout(body))
+    steps = find_steps(with_group_titles(lines))
+    if not steps:
+        raise _no_steps(goal, lines, source)
+    return goal, steps
 
 
 def _front_matter(text: str) -> tuple[str, str]:

@@ -17,7 +17,8 @@ _NAMES: dict[str, dict[Role, str]] = {
         "remarks": "note, notes, n.b., nb, tip, tips, pro tip, hint, hints, warning, warnings, caution, cautions, "
         "safety, introduction, overview, about, background, nutrition, nutrition facts, references, sources, "
         "related articles, serves, servings, yield, yields, makes, prep time, preparation time, cook time, "
-        "cooking time, total time, difficulty",
+        "cooking time, total time, difficulty, comments, reviews, related posts, related recipes, leave a comment, "
+        "leave a reply, share this, you may also like, you might also like",
     },
     "es": {
         "steps": "pasos, paso a paso, preparación, elaboración, instrucciones, procedimiento, modo de preparación, "
