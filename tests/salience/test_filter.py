@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fluents.errors import InputError
 from fluents.records import EntityCluster, Procedure, Salience, StateChange, Trace, TrackedEntity
-from fluents.salience.filter import Keep, keep_rated, keep_salient
+from fluents.salience.filter import Keep, keep, keep_rated, keep_salient
 from fluents.scoring import Scope
 from strategies import traces
 
@@ -139,3 +139,44 @@ def test_where_nothing_is_left_it_still_says_why() -> None:
     assert nothing.changes == ()
     assert nothing.provenance.decoding["salience"] == ">=5 by me"
     assert keep_rated(nothing, Keep(min_salience=5)) == nothing
+
+
+def supported(*support: float | None) -> Trace:
+    changes = (one.replace(support=share) for one, share in zip(SOUP.changes, support, strict=True))
+    return SOUP.replace(changes=tuple(changes))
+
+
+def test_changes_that_too_few_samples_agree_on_go_with_their_names() -> None:
+    trace = supported(0.9, 0.2, 0.5, None, 0.1)
+    kept = keep(trace, min_support=0.5)
+    assert left(kept) == [(1, "leek"), (2, "leek")]
+    assert [one.name for one in kept.clusters] == ["leek"]
+    assert {one.entity for one in kept.salience} == {"leek"}
+    assert kept.provenance.decoding["min_support"] == 0.5
+    assert keep(kept, min_support=0.5) == kept
+    assert keep(kept, min_support=0.2) == kept, "the note says the higher"
+    nothing = keep(trace, min_support=1)
+    assert (nothing.changes, keep(nothing, min_support=1)) == ((), nothing)
+
+
+def test_support_and_salience_decide_together_and_support_needs_no_ratings() -> None:
+    trace = supported(0.1, 0.9, 0.2, 0.9, 0.9)
+    assert left(keep(trace, top=1, min_support=0.5)) == [(2, "pot")], "the leek has the higher rating, and no support"
+    unrated = keep(trace.replace(salience=()), min_support=0.5)
+    assert unrated.salience == ()
+
+
+def test_a_trace_without_support_is_an_error_not_an_empty_one() -> None:
+    with pytest.raises(InputError, match="no change of this trace has a support"):
+        keep(SOUP, min_support=0.5)
+    empty = SOUP.replace(changes=())
+    assert keep(empty, min_support=0.5) == empty
+
+
+def test_the_front_door_rates_what_nobody_rated_and_refuses_to_keep_everything() -> None:
+    assert left(keep(SOUP.replace(salience=()), top=1)) == [(1, "leek"), (2, "leek")]
+    assert left(keep(SOUP, min_salience=4)) == left(keep_rated(SOUP, Keep(min_salience=4)))
+    with pytest.raises(InputError, match="nothing says what to keep"):
+        keep(SOUP)
+    with pytest.raises(InputError, match="`top` is 0"):
+        keep(SOUP, top=0)
