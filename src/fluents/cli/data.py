@@ -42,7 +42,7 @@ def list_(
                 "paper": dataset.paper,
                 "splits": list(dataset.splits),
                 "licence": file_catalogue.LICENCES[dataset.files or name],
-                "here": file_catalogue.is_here(dataset.files or name),
+                "here": dataset.shipped or file_catalogue.is_here(dataset.files or name),
             }
             for name, dataset in DATASETS.items()
         ]
@@ -70,7 +70,7 @@ def get(
     from fluents.data import file_catalogue
     from fluents.data.datasets import DATASETS, find
 
-    wanted = [find(name).files or name for name in names or DATASETS]
+    wanted = [dataset.files or name for name in names or DATASETS if not (dataset := find(name)).shipped]
     if file_catalogue.mirror_dir():
         messages.print("FLUENTS_DATA_MIRROR is set: the commands read from there, not from the cache", style="yellow")
     for name in dict.fromkeys(wanted):

@@ -24,9 +24,18 @@ class Dataset:
     """Import path of a function from a split's name to its records."""
     files: str | None = None
     """The catalogue's name for its files, where that is another."""
+    shipped: bool = False
+    """Whether its files come with fluents."""
 
 
 DATASETS: dict[str, Dataset] = {
+    "fluents": Dataset(
+        "our own procedures of all domains with complete, consistent annotation",
+        "",
+        ("train", "dev", "test"),
+        "fluents.data.corpus:load",
+        shipped=True,
+    ),
     "openpi": Dataset(
         "state changes crowd workers wrote for the steps of wikiHow articles",
         "Tandon et al. 2020",

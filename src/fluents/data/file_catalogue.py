@@ -32,6 +32,7 @@ LICENCES = {
 """The licence each dataset's own LICENSE file states."""
 
 DATASETS = tuple(LICENCES)
+LICENCES["fluents"] = "CC BY 4.0, (c) 2026 the fluents authors"
 
 BASE_URL = "https://raw.githubusercontent.com"
 

@@ -177,7 +177,13 @@ def _proc2pddl() -> Iterator[Stat]:
     yield Stat("all", "texts", len({task.text for task in tasks}))
 
 
+def _fluents() -> Iterator[Stat]:
+    for split in DATASETS["fluents"].splits:
+        yield from _sizes(split, list(load_traces(f"fluents:{split}")), (None, None, None))
+
+
 _COUNTERS: dict[str, Callable[[], Iterator[Stat]]] = {
+    "fluents": _fluents,
     "openpi": _openpi,
     "openpi-v1.1": _openpi_v1_1,
     "openpi-c": _openpi_c,
