@@ -50,3 +50,7 @@ class MissingExtraError(FluentsError):
             f"this needs the package {package}, which is not installed",
             fix=f"pip install 'fluents[{extra}]'",
         )
+
+
+class FluentsWarning(UserWarning):
+    """Something that works but may not give what the user expects. The command line prints it as `warning: …`."""

@@ -13,6 +13,7 @@ from typing import cast
 import pytest
 
 from fluents import __version__, cli, jsonl
+from fluents.errors import FluentsWarning
 from fluents.records import Procedure, StateChange, Trace
 
 SOUP = Path(__file__).parents[2] / "examples" / "tomato_soup.md"
@@ -263,3 +264,14 @@ def test_segment_goes_on_past_a_bad_file_and_strict_stops(tmp_path: Path) -> Non
     assert "a.md" in done.stderr
     assert "1 input skipped" in done.stderr
     assert "a.md" in fails("segment", tmp_path, "--strict")
+
+
+def test_warnings_name_flags_and_no_line_of_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["fluents", "track"])
+    others: list[object] = []
+    for category in (FluentsWarning, DeprecationWarning):
+        cli._show_warning(lambda *_: others.append(category), "expect nonsense: give `model`", category, "file.py", 3)  # noqa: B023
+    assert capsys.readouterr().err == "warning: expect nonsense: give --model\n"
+    assert others == [DeprecationWarning]

@@ -13,7 +13,7 @@ import fluents
 from fluents import jsonl
 from fluents.decoding.consensus import Consensus
 from fluents.decoding.sampling import Sampling
-from fluents.errors import InputError, UnknownNameError
+from fluents.errors import FluentsWarning, InputError, UnknownNameError
 from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace
 from fluents.trackers import TRACKERS, load
@@ -35,6 +35,13 @@ def replay(*answers: list[str], procedure: Procedure = TEA, style: Style = "clea
 
 def tracked(settings: LocalSettings, *answers: list[str]) -> Trace:
     return LocalTracker(settings, [replay(*answers)]).track(TEA)
+
+
+def test_a_text_in_another_language_is_tracked_with_a_warning() -> None:
+    tea = TEA.replace(goal="Tee kochen", steps=("Wasser kochen.", "Tee aufgießen."))
+    tracker = LocalTracker(THREE, [replay([""], [""], procedure=tea)])
+    with pytest.warns(FluentsWarning, match="seems to be in German"):
+        tracker.track(tea)
 
 
 def test_what_samples_agree_on_becomes_a_trace() -> None:
@@ -110,6 +117,7 @@ lines = (
 )
 
 
+@pytest.mark.filterwarnings("ignore::fluents.errors.FluentsWarning")  # of languages
 @given(procedures(), st.lists(st.lists(lines, max_size=4).map("".join), min_size=1, max_size=3), st.booleans())
 def test_whatever_the_model_says_the_trace_is_valid(procedure: Procedure, drawn: list[str], distinct: bool) -> None:
     settings = replace(THREE, consensus=Consensus(distinct=distinct, most=3))

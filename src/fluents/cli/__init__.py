@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import typer
 
 from fluents.cli import canonicalise, data, expand, report, salience, segment, serve_model, track, train, weights
 from fluents.cli import eval as eval_
-from fluents.errors import FluentsError
+from fluents.errors import FluentsError, FluentsWarning
 from fluents.version import __version__
 
 app = typer.Typer(
@@ -49,6 +52,7 @@ def _root(
 
 def main() -> None:
     """Run the command line. An error that the user can fix ends with status 2 and no traceback."""
+    warnings.showwarning = partial(_show_warning, warnings.showwarning)
     try:
         app()
     except FluentsError as error:
@@ -62,6 +66,16 @@ def main() -> None:
         where = error.filename or "while reading or writing"
         print(f"error: {error.strerror or error}\n  where: {where}", file=sys.stderr)
         sys.exit(2)
+
+
+def _show_warning(
+    otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any, **more: Any
+) -> None:
+    """Print our own warnings without the line of code they come from."""
+    if issubclass(category, FluentsWarning):
+        print(f"warning: {_with_flags(str(message))}", file=sys.stderr)
+    else:
+        otherwise(message, category, *where, **more)
 
 
 def _with_flags(message: str) -> str:

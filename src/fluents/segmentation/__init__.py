@@ -19,6 +19,7 @@ from itertools import pairwise
 
 from fluents.errors import InputError
 from fluents.records import Procedure, id_from
+from fluents.segmentation.languages import language
 from fluents.segmentation.layout import (
     LayoutLine,
     is_part_title,
@@ -32,7 +33,7 @@ from fluents.segmentation.sections import find_steps
 from fluents.segmentation.text_files import read_text
 from fluents.segmentation.web_pages import is_page, read_page
 
-__all__ = ["read_text", "segment"]
+__all__ = ["language", "read_text", "segment"]
 
 _HOW_TO = re.compile(r"how\s+to\s+(?=\S)", re.IGNORECASE)
 _GOAL_LABEL = re.compile(rf"(?:{GOAL_WORDS})\s*[:：]\s*(?=\S)", re.IGNORECASE)

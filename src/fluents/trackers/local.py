@@ -13,15 +13,18 @@ from fluents.decoding.sampling import Sampling
 from fluents.decoding.state_carryover import KnownStates
 from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
+from fluents.segmentation.languages import warn_of_language
 from fluents.text.embedders import load_embedder
 from fluents.text.mentions import mentioned
 from fluents.trackers import OnStep
 from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__
 from fluents.weights import ensure
-from fluents.weights.adapters import Adapter, open_adapter
+from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
 from fluents.weights.merge import merged
 
+LANGUAGES = ("en",)
+"""The languages the shipped adapters were trained on."""
 MOST_LINES = 24
 """Lines a single answer may have."""
 CONTEXT_PER_SLOT = 320
@@ -107,7 +110,12 @@ class LocalTracker:
         self._embedder = load_embedder(CLUSTER_EMBEDDER) if settings.consensus.grouped else None
 
     def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
-        """The changes of every step, each knowing its support and whether the text mentions its entity."""
+        """The changes of every step, each knowing its support and whether the text mentions its entity.
+
+        Issues a FluentsWarning if the text is in a language that the shipped adapters do not know (`LANGUAGES`).
+        """
+        if all(name in ADAPTERS for name in self._adapters):
+            warn_of_language(procedure, LANGUAGES)
         if self._samplers is None:
             loaded = {
                 name: _load(adapter, self.settings.sampling.samples, self._drafted)
