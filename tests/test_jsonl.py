@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,3 +131,15 @@ def test_broken_utf16_is_an_input_error(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="byte order mark") as caught:
             list(jsonl.read_lines(path))
         assert caught.value.where == str(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_file_is_read_where_standard_input_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    """As in a service that was started without one."""
+    (tmp_path / "a.txt").write_text("Boil the water.", encoding=encoding)
+    monkeypatch.setattr(sys, "stdin", None)
+    assert [line for _, line in jsonl.read_lines(tmp_path / "a.txt")] == [b"Boil the water."]
+    with pytest.raises(InputError, match="no standard input"):
+        list(jsonl.read_lines("-"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fluents.installation import install_command
+
 
 class FluentsError(Exception):
     """Something the user can mend: says what is wrong, where, and what to do.
@@ -48,7 +50,7 @@ class MissingExtraError(FluentsError):
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
             f"this needs the package {package}, which is not installed",
-            fix=f"pip install 'fluents[{extra}]'",
+            fix=install_command(extra),
         )
 
 

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from fluents.errors import InputError
+from fluents.installation import install_command
 from fluents.records import FORMAT_VERSION, Procedure, Trace
 from fluents.task_records import CrepeCase, PddlTask
 
@@ -82,7 +83,7 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
         raise InputError(
             f"format version {version!r}, but this fluents reads up to {FORMAT_VERSION}",
             where=where,
-            fix="pip install --upgrade fluents",
+            fix=f"{install_command()} --upgrade",
         )
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"unknown kind of record {kind!r}", where=where, fix=f"one of: {', '.join(KINDS)}")
@@ -198,8 +199,7 @@ def _as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
     if encoding is None:
         return stream
     data = stream.read(MAX_LINE_BYTES + 1)
-    if stream is not sys.stdin.buffer:
-        stream.close()
+    _close(stream)
     if len(data) > MAX_LINE_BYTES:
         raise InputError(
             f"a file in {encoding.upper()} of more than {MAX_LINE_BYTES // 2**20} MB",
@@ -233,8 +233,12 @@ def read_lines(path: str | Path) -> Iterator[tuple[str, bytes]]:
             if line.strip():
                 yield where, line
     finally:
-        if stream is not sys.stdin.buffer:
-            stream.close()
+        _close(stream)
+
+
+def _close(stream: IO[bytes]) -> None:
+    if sys.stdin is None or stream is not sys.stdin.buffer:
+        stream.close()
 
 
 def read(path: str | Path) -> Iterator[AnyRecord]:

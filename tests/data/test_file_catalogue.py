@@ -158,8 +158,9 @@ def test_mirror_stands_in_for_the_cache(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(DataMissingError, match="FLUENTS_DATA_MIRROR does not name a folder"):
         local_path(OURS[0])
     (tmp_path / "mirror").mkdir()
-    with pytest.raises(DataMissingError, match="not on this machine"):
+    with pytest.raises(DataMissingError, match="not in the mirror") as caught:
         local_path(OURS[0])
+    assert caught.value.fix == "copy it into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
     write_mirror(tmp_path / "mirror")
     assert [local_path(file) for file in OURS] == [tmp_path / "mirror" / file.mirror_path for file in OURS]
 
@@ -246,6 +247,19 @@ def test_fetch_takes_the_address_from_the_environment_and_skips_what_is_there(
     fetch("openpi")
     assert local_path(OURS[0]).read_bytes() == CONTENT["LICENSE"]
     assert (own_cache / OURS[1].mirror_path).stat().st_mtime_ns == untouched
+
+
+def test_with_a_mirror_fetch_checks_it_and_asks_no_server(
+    upstream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path
+) -> None:
+    assert upstream, "the files of the test stand for the published ones"
+    write_mirror(tmp_path / "mirror")
+    monkeypatch.setenv("FLUENTS_DATA_MIRROR", str(tmp_path / "mirror"))
+    assert fetch("openpi", base_url="http://127.0.0.1:9") == [tmp_path / "mirror" / file.mirror_path for file in OURS]
+    (tmp_path / "mirror" / OURS[1].mirror_path).unlink()
+    with pytest.raises(DataMissingError, match="not in the mirror"):
+        fetch("openpi", base_url="http://127.0.0.1:9")
+    assert not own_cache.exists()
 
 
 def test_fetch_of_a_file_that_is_gone(upstream: str, tmp_path: Path) -> None:

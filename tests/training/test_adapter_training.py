@@ -23,13 +23,19 @@ pytestmark = [
 ]
 
 
-def _examples() -> list[TrainingExample]:
-    toast = Procedure(id="toast", goal="Make toast", steps=("Put bread in the toaster.", "Take it out."))
-    changes = (
-        StateChange(step=1, entity="bread", attribute="location", before="in bag", after="in toaster"),
-        StateChange(step=2, entity="bread", attribute="colour", before="white", after="brown"),
+TRACES = [
+    Trace(
+        procedure=Procedure(id="toast", goal="Make toast", steps=("Put bread in the toaster.", "Take it out.")),
+        changes=(
+            StateChange(step=1, entity="bread", attribute="location", before="in bag", after="in toaster"),
+            StateChange(step=2, entity="bread", attribute="colour", before="white", after="brown"),
+        ),
     )
-    return examples([Trace(procedure=toast, changes=changes)])
+]
+
+
+def _examples() -> list[TrainingExample]:
+    return examples(TRACES)
 
 
 def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
@@ -84,3 +90,35 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
     with Engine(merged(real_weights, adapter), slots=1, context=512) as engine:
         (by_llama,) = engine.sample(text, greedy, seed=1)
     assert by_llama.split()[:4] == by_transformers.split()[:4]
+
+
+def test_an_adapter_trained_on_a_file_of_traces_is_tracked_with(model_cache: Path, tmp_path: Path) -> None:
+    """Train, then use: nobody types the style, the base or the data again; they stand in the adapter's own file."""
+    from fluents import jsonl
+    from fluents.trackers.local import FAST, LocalTracker, with_adapter
+    from fluents.training.adapter import train_adapter
+    from fluents.weights.adapters import open_adapter
+
+    assert model_cache
+    jsonl.write(TRACES, tmp_path / "mine.jsonl")
+    events: list[dict[str, object]] = []
+    path = train_adapter(
+        tmp_path / "mine.jsonl",
+        tmp_path / "mine",
+        epochs=1,
+        batch=1,
+        rank=4,
+        one_pass=1,
+        report=events.append,
+    )
+    assert path == tmp_path / "mine" / "adapter.gguf"
+    assert events[-1]["dev_loss"] is None, "a file brings no dev split"
+    adapter = open_adapter(path)
+    assert (adapter.styles, adapter.facts.data) == (("sorted",), ("mine.jsonl",))
+    assert adapter.name.startswith("mine@")
+
+    tracker = LocalTracker(with_adapter(FAST, path))
+    trace = tracker.track(TRACES[0].procedure)
+    assert trace.provenance.model == f"smollm2-135m-instruct + {adapter.name}"
+    assert trace.provenance.decoding["styles"] == ["Sorted"], "the style it was taught"
+    assert (trace.procedure, trace.rejects) == (TRACES[0].procedure, ())

@@ -6,7 +6,7 @@ import random
 
 from fluents.prompts.local import read
 from fluents.records import Procedure, StateChange, Trace
-from fluents.training.examples import TrainingExample, digest, examples, render, render_fixed, style_of
+from fluents.training.examples import TrainingExample, digest, examples, render, render_fixed, style_of, taught_styles
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Wait.", "Pour it."))
 CHANGES = (
@@ -24,7 +24,16 @@ def test_every_step_of_an_annotated_procedure_is_an_example_and_no_other() -> No
 
 
 def test_the_cleaned_data_has_a_style_of_its_own() -> None:
-    assert (style_of("openpi"), style_of("openpi-c")) == ("plain", "clean")
+    assert (style_of("openpi"), style_of("openpi-c"), style_of("openpi-c:train")) == ("plain", "clean", "clean")
+
+
+def test_an_adapter_was_taught_the_styles_of_its_examples_sorted_and_not() -> None:
+    both = [
+        *examples([Trace(procedure=TEA, changes=CHANGES)]),
+        *examples([Trace(procedure=TEA, changes=CHANGES)], "clean"),
+    ]
+    assert taught_styles(both, 0.3) == ("plain", "clean", "sorted", "clean sorted")
+    assert (taught_styles(both[:1], 0), taught_styles(both[:1], 1)) == (("plain",), ("sorted",))
 
 
 def _first() -> TrainingExample:

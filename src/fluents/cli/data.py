@@ -71,12 +71,14 @@ def get(
     from fluents.data.datasets import DATASETS, find
 
     wanted = [dataset.files or name for name in names or DATASETS if not (dataset := find(name)).shipped]
-    if file_catalogue.mirror_dir():
-        messages.print("FLUENTS_DATA_MIRROR is set: the commands read from there, not from the cache", style="yellow")
+    mirror = file_catalogue.mirror_dir()
+    if mirror:
+        messages.print("FLUENTS_DATA_MIRROR is set: checking the mirror, downloading nothing", style="yellow")
     for name in dict.fromkeys(wanted):
         with download_progress(name) as progress:
             paths = file_catalogue.fetch(name, progress=progress)
-        messages.print(f"{name}: {len(paths)} files in {file_catalogue.cache_dir()}", markup=False)
+        place = mirror or file_catalogue.cache_dir()
+        messages.print(f"{name}: {len(paths)} files in {place}", markup=False, soft_wrap=True)
 
 
 @app.command()

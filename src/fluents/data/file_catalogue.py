@@ -124,9 +124,11 @@ def local_path(file: DataFile) -> Path:
     try:
         if not path.is_file():
             raise DataMissingError(
-                f"{file.path} of {file.repo} is not on this machine",
+                f"{file.path} of {file.repo} is not {'in the mirror' if mirror else 'on this machine'}",
                 where=path,
-                fix=f"fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder that holds it",
+                fix="copy it into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
+                if mirror
+                else f"fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder that holds it",
             )
         found = path.stat()
         actual = _sha256_once(path, found.st_size, found.st_mtime_ns) if found.st_size == file.size else None
@@ -163,8 +165,11 @@ def _checksum_error(file: DataFile, path: Path, found: str, *, in_mirror: bool) 
 def fetch(dataset: str, *, base_url: str | None = None, progress: Progress | None = None) -> list[Path]:
     """Download what the cache lacks of a dataset; returns the paths of all its files that can be checked.
 
-    `base_url`, or FLUENTS_DATA_URL, stands in for raw.githubusercontent.com. `progress` counts the whole dataset.
+    `base_url`, or FLUENTS_DATA_URL, stands in for raw.githubusercontent.com. `progress` counts the whole dataset. Where
+    FLUENTS_DATA_MIRROR is set, its files are checked and nothing is downloaded.
     """
+    if mirror_dir():
+        return [local_path(file) for file in files(dataset) if file.sha256 is not None]
     base_url = base_url or os.environ.get("FLUENTS_DATA_URL") or BASE_URL
     total = sum(file.size or 0 for file in files(dataset))
     done = 0

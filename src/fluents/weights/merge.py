@@ -10,21 +10,28 @@ import numpy as np
 from fluents.download import alone, sha256_of, storing
 from fluents.errors import InputError
 from fluents.weights.base_weights import weights_dir
+from fluents.weights.check_record import CheckRecord, is_unchanged
 
 
 def merged(base: Path, adapter: Path) -> Path:
-    """The merged GGUF file, from the cache or made now (a few seconds). Named after the adapter's content."""
+    """The merged GGUF file, from the cache or made now (a few seconds); made again if it was damaged.
+
+    It is named after the adapter's content.
+    """
     target = weights_dir() / f"{base.stem}+{adapter.stem}-{sha256_of(adapter)[:16]}.gguf"
-    if target.exists():
-        return target
-    with storing(target), alone(target):
-        if not target.exists():
-            part = target.with_name(f"{target.name}.{os.getpid()}.part")
-            try:
-                _merge(base, adapter, part)
-                os.replace(part, target)
-            finally:
-                part.unlink(missing_ok=True)
+    with storing(target):
+        if is_unchanged(target):
+            return target
+        with alone(target):
+            if not is_unchanged(target):  # nobody made it while we waited
+                part = target.with_name(f"{target.name}.part")
+                try:
+                    _merge(base, adapter, part)
+                    sha256 = sha256_of(part)
+                    os.replace(part, target)
+                    CheckRecord.of(target, sha256).write(target)
+                finally:
+                    part.unlink(missing_ok=True)
     return target
 
 
@@ -48,7 +55,10 @@ def _merge(base: Path, adapter: Path, out: Path) -> None:
             writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
             continue
         up = parts[f"{tensor.name}.lora_b"]
-        whole = gguf.quants.dequantize(tensor.data, tensor.tensor_type) + (up @ down) * np.float32(alpha / len(down))
+        plain = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        if plain.shape != (len(up), down.shape[1]):
+            raise InputError("this adapter belongs to other base weights", where=adapter, fix="choose another adapter")
+        whole = plain + (up @ down) * np.float32(alpha / len(down))
         kind = gguf.GGMLQuantizationType.Q8_0
         writer.add_tensor(tensor.name, gguf.quants.quantize(whole.astype(np.float32), kind), raw_dtype=kind)
     writer.write_header_to_file()

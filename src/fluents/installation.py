@@ -1,0 +1,58 @@
+"""How fluents was installed, and the command that installs it again, with an extra for instance."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+
+def install_command(extra: str | None = None) -> str:
+    """The pip command that installs fluents from where it came from: a folder, a file, a repository or a registry.
+
+    >>> install_command("train")
+    "pip install 'fluents[train]'"
+    """
+    pip = "pip" if _is_ours(shutil.which("pip")) else f"{shlex.quote(sys.executable)} -m pip"
+    return f"{pip} install {_source(extra)}"
+
+
+def _is_ours(pip: str | None) -> bool:
+    """Whether a bare `pip` installs for the Python that runs."""
+    return pip is not None and Path(pip).parent == Path(sys.executable).parent
+
+
+def _source(extra: str | None) -> str:
+    extras = f"[{extra}]" if extra else ""
+    origin = _direct_url()
+    address = origin.get("url", "")
+    if not address:
+        return shlex.quote(f"fluents{extras}")
+    if urlsplit(address).scheme == "file":
+        editable = "--editable " if origin.get("dir_info", {}).get("editable") else ""
+        return editable + shlex.quote(f"{url2pathname(urlsplit(address).path)}{extras}")
+    version = origin.get("vcs_info", {})
+    if version:
+        address = f"{version.get('vcs', 'git')}+{address}@{version.get('commit_id', 'HEAD')}"
+    return shlex.quote(f"fluents{extras} @ {address}")
+
+
+def _direct_url() -> dict[str, Any]:
+    """What pip wrote down about the origin (PEP 610); empty if that is a registry."""
+    checkout = Path(__file__).parents[2]
+    try:
+        text = distribution("fluents").read_text("direct_url.json")
+    except PackageNotFoundError:  # run from a checkout
+        is_checkout = (checkout / "pyproject.toml").is_file()
+        return {"url": checkout.as_uri(), "dir_info": {"editable": True}} if is_checkout else {}
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
