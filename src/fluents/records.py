@@ -155,6 +155,8 @@ class StateChange(Record):
     """OpenPI2.0's automatic estimate, before people rated salience."""
     support: float | None = None
     """The share of samples or systems that agree with a predicted change, 0 to 1."""
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    """How likely a predicted change is right: calibrated, so that of changes with 0.7 about 70 % are."""
     mentioned: bool | None = None
     """Whether the entity stands as a span in this or an earlier step."""
     cluster: int | None = None
@@ -317,6 +319,7 @@ class Trace(Record):
                 "attribute": change.attribute,
                 "before": change.before,
                 "after": change.after,
+                "confidence": change.confidence,
                 "support": change.support,
                 "mentioned": change.mentioned,
             }
