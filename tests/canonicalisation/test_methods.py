@@ -36,10 +36,10 @@ def test_an_open_model_and_an_open_method_are_used_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "what"),
     [
-        ({"model": "x"}, InputError, "`model` is for the `method` prompted or verified"),
-        ({"base_url": "http://127.0.0.1:9/v1"}, InputError, "`base_url` is for"),
-        ({"method": "verified", "model": MODEL, "runs": 2}, InputError, "`runs` is for the `method` prompted"),
-        ({"method": "prompted", "model": MODEL, "pairs": 2}, InputError, "`pairs` is for the `method` verified"),
+        ({"model": "x"}, InputError, "`model` needs `method` prompted or verified"),
+        ({"base_url": "http://127.0.0.1:9/v1"}, InputError, "`base_url` needs"),
+        ({"method": "verified", "model": MODEL, "runs": 2}, InputError, "`runs` needs `method` prompted"),
+        ({"method": "prompted", "model": MODEL, "pairs": 2}, InputError, "`pairs` needs `method` verified"),
         ({"method": "prompted", "model": MODEL, "shots": 2}, InputError, "`shots` without `examples`"),
         ({"method": "prompted", "model": MODEL, "base_url": "http://127.0.0.1:9/v1"}, InputError, "`base_url`"),
         ({"method": "prompted"}, InputError, "no model is named"),
@@ -54,8 +54,8 @@ def test_what_is_wrong_is_an_error_that_names_the_parameter(given: Any, error: t
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({}, "from a vocabulary or from a model"),
-        ({"vocabulary": "x.jsonl", "model": MODEL}, "from a vocabulary or from a model"),
+        ({}, "either from a vocabulary or from a model"),
+        ({"vocabulary": "x.jsonl", "model": MODEL}, "either from a vocabulary or from a model"),
         ({"vocabulary": "x.jsonl", "base_url": "http://127.0.0.1:9/v1"}, "`base_url` is for names from a model"),
         ({"model": MODEL, "near": 0.5}, "`near` is for names from a vocabulary"),
     ],

@@ -110,7 +110,7 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
         assert all('Goal: "Mend a puncture"' in prompt for prompt in server.prompts)
         assert any('Answer: {"groups": [["bike", "the bicycle"]]}' in prompt for prompt in server.prompts)
         few = run("canonicalise", plain, *model, "--examples", tmp_path / "own.jsonl")
-    assert (few.returncode, b"3 examples wanted, but only 1" in few.stderr) == (2, True)
+    assert (few.returncode, b"but --examples has 1 other procedure" in few.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
         (["canonicalise", "none.jsonl"], "neither a file nor a dataset"),
         (["canonicalise", "{plain}", "--model", "x"], "--model is for"),
         (["canonicalise", "{plain}", "--workers", "2"], "--workers is for --method prompted or verified"),
-        (["salience", "{plain}", "--form", "likert"], "--form is for the --method prompted"),
+        (["salience", "{plain}", "--form", "likert"], "--form needs --method prompted"),
         (["expand", "{plain}", "--vocabulary", "{plain}", "--workers", "2"], "--workers is for names from a model"),
         (["canonicalise", "{plain}", "--method", "prompted"], "no model is named"),
-        (["canonicalise", "{plain}", "--examples", "{plain}"], "--examples is for the --method prompted"),
-        (["canonicalise", "{plain}", "--pairs", "3"], "--pairs is for the --method verified"),
+        (["canonicalise", "{plain}", "--examples", "{plain}"], "--examples needs --method prompted"),
+        (["canonicalise", "{plain}", "--pairs", "3"], "--pairs needs --method verified"),
         (
             ["canonicalise", "{plain}", "--method", "prompted", "--model", "x", "--base-url", "{free}", "--shots", "2"],
             "--shots without",

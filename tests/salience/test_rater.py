@@ -36,8 +36,8 @@ def test_an_open_model_and_an_open_rater_are_used_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "what"),
     [
-        ({"model": "x"}, InputError, "`model` is for the `method` prompted"),
-        ({"form": "likert"}, InputError, "`form` is for the `method` prompted"),
+        ({"model": "x"}, InputError, "`model` needs `method` prompted"),
+        ({"form": "likert"}, InputError, "`form` needs `method` prompted"),
         ({"method": "prompted"}, InputError, "no model is named"),
         ({"method": "oracle"}, UnknownNameError, "one of: offline, prompted"),
         ({"scope": "some"}, UnknownNameError, "one of: global, local, both"),

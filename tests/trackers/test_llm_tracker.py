@@ -255,7 +255,7 @@ def test_switches_that_do_not_go_together_are_refused() -> None:
             LlmSettings(**wrong)
     given, nobody = GivenPairs([]), LanguageModel(Script(tea_answer), "script")
     for settings in (LlmSettings(form="complete"), LlmSettings(verify=True)):
-        with pytest.raises(InputError, match="given pairs"):
+        with pytest.raises(InputError, match="`pairs`"):
             LlmTracker(nobody, settings, pairs=given)
     with pytest.raises(InputError, match="draw them from"):
         LlmTracker(nobody, LlmSettings(shots=1))

@@ -66,7 +66,7 @@ def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
     Names that were there stay. One that some cluster of the kind already goes by is no expansion of another.
     """
     if trace.changes and not trace.clusters:
-        raise InputError("there are no clusters to expand", where=trace.id, fix="canonicalise it first")
+        raise InputError("this trace has no clusters to expand", where=trace.id, fix="canonicalise it first")
     asked = [names for cluster in trace.clusters for names in _cluster_names(cluster, trace.changes)]
     suggested, rejects = thesaurus.suggest(trace, asked, most)
     suggestions = iter(suggested)
@@ -138,7 +138,7 @@ def open_thesaurus(
     `near`, from 0 to 1 (0.5), is how alike a name of the vocabulary must be.
     """
     if (vocabulary is None) == (model is None):
-        raise InputError("names come from a vocabulary or from a model", fix="give either `vocabulary` or `model`")
+        raise InputError("names come either from a vocabulary or from a model", fix="give `vocabulary` or `model`")
     if vocabulary is not None:
         if base_url is not None:
             raise InputError("`base_url` is for names from a model", fix="leave it out, or give `model`")

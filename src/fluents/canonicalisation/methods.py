@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from fluents.canonicalisation.clusters import Method, cluster_names
 from fluents.canonicalisation.feature_method import FeatureMethod, VerifiedMethod
 from fluents.canonicalisation.prompted_method import ClusterExamples, PromptedMethod
 from fluents.data.file_formats import read_traces
-from fluents.errors import InputError, UnknownNameError
+from fluents.errors import InputError
 from fluents.llm import LanguageModel, open_model
 from fluents.records import Trace
+from fluents.scoring import check_choice
 
 MethodName: TypeAlias = Literal["offline", "prompted", "verified"]
 
@@ -61,8 +62,7 @@ def open_method(
         _refuse_foreign(method, "prompted or verified", model=model, base_url=base_url)
         yield FeatureMethod() if isinstance(method, str) else method
         return
-    if method not in get_args(MethodName):
-        raise UnknownNameError(f"there is no `method` {method!r}", fix=f"one of: {', '.join(get_args(MethodName))}")
+    check_choice("method", method, MethodName)
     if shots is not None and examples is None:
         raise InputError("`shots` without `examples`", fix="set `examples` to the file or dataset they are drawn from")
     shown = None if examples is None else ClusterExamples(read_traces(examples), shots or 3, source=str(examples))
@@ -76,4 +76,4 @@ def open_method(
 def _refuse_foreign(method: str | Method, owner: str, **given: object) -> None:
     """Parameters of another method are an error, not ignored."""
     if method != owner and (foreign := [name for name, value in given.items() if value is not None]):
-        raise InputError(f"`{foreign[0]}` is for the `method` {owner}", fix="choose that method, or leave it out")
+        raise InputError(f"`{foreign[0]}` needs `method` {owner}", fix="set that, or leave it out")

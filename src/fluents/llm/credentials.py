@@ -1,4 +1,4 @@
-"""Where a model is, and the key to it."""
+"""Addresses of endpoints, and their API keys."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def checked_url(address: str) -> str:
         raise EndpointError("this is not the address of an endpoint", where=address[:200], fix=fix)
     if parts.username or parts.password:
         raise EndpointError(
-            "a name or password in the address would be written down", fix=f"put the key into a file; {fix}"
+            "the address must not contain a user name or password", fix=f"put the key into a file; {fix}"
         )
     if parts.query or parts.fragment:  # often a key, and requests go to other places below the address
-        raise EndpointError("the address of an endpoint has neither ? nor #", fix=f"put a key into a file; {fix}")
+        raise EndpointError("the address must contain neither ? nor #", fix=f"put a key into a file; {fix}")
     return address.strip().rstrip("/")
 
 

@@ -83,14 +83,14 @@ def open_model(
     if not model:
         raise InputError("no model is named", fix="set `model` to the name the endpoint knows it by")
     if not math.isfinite(timeout):
-        raise InputError(f"a `timeout` of {timeout} seconds", fix="give a finite number")
+        raise InputError(f"`timeout` is {timeout}", fix="give a finite number")
     address = endpoint_url(base_url)
     key = None if cached_only else find_key(address, file=key_file, variable=key_variable)
     path = default_path() if isinstance(cache, bool) else Path(cache)
     if cached_only and cache is False:
-        raise InputError("`cached_only` needs the cache", fix="leave out one of them")
+        raise InputError("`cached_only` needs a cache", fix="leave it out, or use a cache")
     if cached_only and not path.is_file():
-        raise InputError("no such cache", where=path, fix="`cache` names the file that an earlier run filled")
+        raise InputError("no such cache", where=path, fix="set `cache` to the file of an earlier run")
     options = EndpointOptions(api, structured, timeout, RetryPolicy(retries))
     kept = None if cache is False else Cache(path)
     with Endpoint(address, model, key, options=options, cache=kept, cached_only=cached_only) as endpoint:

@@ -1,6 +1,6 @@
-"""Connections whose answers neither last for ever nor fill the memory.
+"""HTTP connections whose replies neither last for ever nor fill the memory.
 
-The body of an answer has a deadline and a size. Its headers have only the client's timeout, which starts anew with
+The body of a reply has a deadline and a maximum size. Its headers have only the client's timeout, which restarts with
 each piece that is read.
 """
 
@@ -18,13 +18,13 @@ _http: Any = import_module(next(module for module in _bases if not module.starts
 """httpx, under the name this version of the client uses it by."""
 
 CONNECT_SECONDS = 20.0
-"""For a connection, at most: an answer may take long, but whoever is there takes a call at once."""
+"""Maximum time to connect: an answer may take long, but a server that is up accepts at once."""
 
 MAX_REPLY_BYTES = 16 * 2**20
 """No answer comes near this."""
 
 
-class _Bounded(_http.SyncByteStream):  # type: ignore[misc]
+class _Bounded:
     """A body that ends when it gets too long or takes too long: the client's timeout is for each piece of it."""
 
     def __init__(self, stream: Any, seconds: float) -> None:
@@ -35,13 +35,16 @@ class _Bounded(_http.SyncByteStream):  # type: ignore[misc]
         for piece in self._stream:
             size += len(piece)
             if size > MAX_REPLY_BYTES:
-                raise _http.ReadError(f"an answer of more than {MAX_REPLY_BYTES // 2**20} MB")
+                raise _http.ReadError(f"a reply of more than {MAX_REPLY_BYTES // 2**20} MB")
             if time.monotonic() > self._deadline:
-                raise _http.ReadTimeout("the answer does not end")
+                raise _http.ReadTimeout("the reply does not end")
             yield piece
 
     def close(self) -> None:
         self._stream.close()
+
+
+_BoundedStream: Any = type("_BoundedStream", (_Bounded, _http.SyncByteStream), {})  # a base that mypy cannot see
 
 
 def bounded_client(timeout: float, *, use_proxies: bool) -> Any:
@@ -49,10 +52,8 @@ def bounded_client(timeout: float, *, use_proxies: bool) -> Any:
 
     def bound(response: Any) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise _http.DecodingError(
-                "the answer is compressed, though nobody asked for that"
-            )  # a small one may be huge
-        response.stream = _Bounded(response.stream, timeout)
+            raise _http.DecodingError("the reply is compressed, which was not asked for")  # a small one may be huge
+        response.stream = _BoundedStream(response.stream, timeout)
 
     return openai.DefaultHttpxClient(
         trust_env=use_proxies,

@@ -1,4 +1,4 @@
-"""Which procedures may be shown as examples with a question: never the one that is asked about."""
+"""Which procedures may be shown as examples: never the one that the question is about."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TypeVar
 from fluents.errors import InputError
 from fluents.records import Procedure
 from fluents.text.names import one_line
+from fluents.text.plurals import counted
 
 T = TypeVar("T")
 
 
 def of_others(drawn: Iterable[tuple[Procedure, T]], procedure: Procedure, count: int, source: str) -> list[T]:
-    """The first so many that are of another procedure; an InputError if there are fewer."""
+    """The first `count` of other procedures than this; an InputError if there are fewer."""
     others = [one for shown, one in drawn if not is_same(shown, procedure)][:count]
     if len(others) < count:
         raise InputError(
-            f"{count} examples wanted, but only {len(others)} other procedures have something to show",
+            f"`shots` is {count}, but `examples` has {counted(len(others), 'other procedure')} to show",
             where=source or None,
-            fix="ask for fewer --shots, or name a larger file or dataset with --examples",
+            fix="set `shots` lower, or `examples` to a larger file or dataset",
         )
     return others
 

@@ -115,7 +115,7 @@ def _supported(trace: Trace, least: float) -> Trace:
     noted = trace.provenance.decoding.get("min_support")
     if noted is None and all(change.support is None for change in trace.changes):
         raise InputError(
-            "no change of this trace has a support: `min_support` cannot decide",
+            "`min_support` needs changes with a support, and this trace has none",
             where=trace.id,
             fix="track it with several `samples`, or leave out `min_support`",
         )
@@ -147,7 +147,9 @@ def _deciding(trace: Trace, wanted: Keep) -> str | None:
     raters = sorted({one.rater for one in trace.salience if (one.step is None) == (wanted.scope == "global")})
     if wanted.rater is None and len(raters) > 1:
         raise InputError(
-            "this procedure has ratings by several raters", where=trace.id, fix=f"name one of: {', '.join(raters)}"
+            "this procedure has ratings by several raters",
+            where=trace.id,
+            fix=f"choose one of: {', '.join(raters)}",
         )
     return wanted.rater or next(iter(raters), None)
 

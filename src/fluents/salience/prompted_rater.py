@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from fluents.errors import UnknownNameError
 from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import THOUGHT_ENDS, Unreadable, UnreadableAnswer, ask_all
 from fluents.prompts.llm import MAX_NAME_BYTES, quoted, scene, system, whole_scene
@@ -15,7 +14,7 @@ from fluents.prompts.prompt_files import render
 from fluents.records import Salience, Trace
 from fluents.salience.entities import rated_entities
 from fluents.salience.ridge import LEAST, MOST
-from fluents.scoring import Scope
+from fluents.scoring import Scope, check_choice
 
 Form: TypeAlias = Literal["paper", "likert"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -54,8 +53,7 @@ class PromptedRater:
     form: Form = "paper"
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise UnknownNameError(f"there is no `form` {self.form!r}", fix=f"one of: {', '.join(FORMS)}")
+        check_choice("form", self.form, Form)
 
     @property
     def name(self) -> str:

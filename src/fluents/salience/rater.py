@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, Protocol, TypeAlias
 
-from fluents.errors import InputError, UnknownNameError
+from fluents.errors import InputError
 from fluents.llm import LanguageModel, open_model
 from fluents.records import Salience, Trace
 from fluents.salience.feature_rater import FeatureRater
 from fluents.salience.prompted_rater import Form, PromptedRater
-from fluents.scoring import Scope
+from fluents.scoring import Scope, check_choice
 
 RaterName: TypeAlias = Literal["offline", "prompted"]
 
-SCOPES: dict[str, tuple[Scope, ...]] = {"global": ("global",), "local": ("local",), "both": ("global", "local")}
+RatedScope: TypeAlias = Literal["global", "local", "both"]
+
+SCOPES: dict[RatedScope, tuple[Scope, ...]] = {"global": ("global",), "local": ("local",), "both": ("global", "local")}
 
 
 class Rater(Protocol):
@@ -35,7 +37,7 @@ def rate_salience(
     trace: Trace,
     method: RaterName | Rater = "offline",
     *,
-    scope: Literal["global", "local", "both"] = "both",
+    scope: RatedScope = "both",
     form: Form | None = None,
     model: str | LanguageModel | None = None,
     base_url: str | None = None,
@@ -48,8 +50,7 @@ def rate_salience(
     >>> trace = rate_salience(trace)
     >>> trace = rate_salience(trace, "prompted", model="NAME", base_url="http://127.0.0.1:8080/v1")
     """
-    if scope not in SCOPES:
-        raise UnknownNameError(f"there is no `scope` {scope!r}", fix=f"one of: {', '.join(SCOPES)}")
+    check_choice("scope", scope, RatedScope)
     with open_rater(method, form=form, model=model, base_url=base_url) as rater:
         ours = rater.ratings(trace, SCOPES[scope])
     kept = [one for one in trace.salience if one.rater != rater.name or _scope(one) not in SCOPES[scope]]
@@ -68,16 +69,16 @@ def open_rater(
     if method != "prompted":
         given = {"form": form, "model": model, "base_url": base_url}
         if foreign := [name for name, value in given.items() if value is not None]:
-            raise InputError(f"`{foreign[0]}` is for the `method` prompted", fix="choose that method, or leave it out")
+            raise InputError(f"`{foreign[0]}` needs `method` prompted", fix="set that, or leave it out")
     if not isinstance(method, str):
         yield method
-    elif method == "offline":
+        return
+    check_choice("method", method, RaterName)
+    if method == "offline":
         yield FeatureRater()
-    elif method == "prompted":
+    else:
         with open_model(model, base_url) as opened:
             yield PromptedRater(opened, form or "paper")
-    else:
-        raise UnknownNameError(f"there is no `method` {method!r}", fix="one of: offline, prompted")
 
 
 def parse_failures(trace: Trace, rater: str) -> list[str]:

@@ -12,7 +12,7 @@ Form: TypeAlias = Literal["schemata", "states", "complete", "whole"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
 MAX_SAMPLES = 1000
-"""Far more than consensus gains from: past these it is a slip of the finger, and a costly one."""
+"""Far more than consensus gains from: a larger number is a typing error, and a costly one."""
 
 DRAWN_TEMPERATURE = 0.7
 """Where several answers are drawn; a single one is the likeliest."""
@@ -47,15 +47,15 @@ class LlmSettings:
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
-            raise UnknownNameError(f"no form {self.form!r}", fix=f"one of: {', '.join(FORMS)}")
+            raise UnknownNameError(f"unknown `form` {self.form!r}", fix=f"choose one of: {', '.join(FORMS)}")
         if not 1 <= self.samples <= MAX_SAMPLES:
-            raise InputError(f"{self.samples} samples", fix=f"draw 1 to {MAX_SAMPLES}")
+            raise InputError(f"`samples` is {self.samples}", fix=f"choose 1 to {MAX_SAMPLES}")
         if not 0 <= self.drawn_at <= 2:  # "not a number" is neither
-            raise InputError(f"a temperature of {self.drawn_at}", fix="a number from 0 to 2")
+            raise InputError(f"`temperature` is {self.drawn_at}", fix="choose a number from 0 to 2")
         if self.econd and self.form != "states":
-            raise InputError("econd asks for states entity by entity", fix="leave it out, or use the form states")
+            raise InputError("`econd` needs `form` states", fix="set that, or leave out `econd`")
         if self.memory and self.form not in ("states", "complete"):
-            raise InputError(f"the form {self.form} has no states to remember", fix="use the form states or complete")
+            raise InputError("`memory` needs `form` states or complete", fix="set that, or leave out `memory`")
 
     @property
     def drawn_at(self) -> float:

@@ -28,12 +28,12 @@ class GivenPairs:
     def of(self, procedure: Procedure) -> Trace:
         trace = self._traces.get(procedure.id)
         if trace is None:
-            raise InputError(f"no pairs are given for the procedure {procedure.id!r}", where=self.source or None)
+            raise InputError(f"`pairs` has no procedure {procedure.id!r}", where=self.source or None)
         if list(map(one_line, trace.procedure.steps)) != list(map(one_line, procedure.steps)):
             raise InputError(
-                f"the pairs of the procedure {procedure.id!r} are for other steps than its own",
+                f"`pairs` has other steps for the procedure {procedure.id!r}",
                 where=self.source or None,
-                fix="are they of another dataset, where this id means something else?",
+                fix="check that both are of the same dataset",
             )
         return trace
 
@@ -50,9 +50,9 @@ class LlmTracker:
         pairs: GivenPairs | None = None,
     ) -> None:
         if pairs and settings.form != "states":
-            raise InputError("given pairs are asked for their states", fix="leave out `pairs`, or set `form` to states")
+            raise InputError("`pairs` needs `form` states", fix="set that, or leave out `pairs`")
         if pairs and settings.verify:
-            raise InputError("given pairs are not verified", fix="leave out `pairs` or `verify`")
+            raise InputError("`pairs` and `verify` exclude each other", fix="leave out one of them")
         if settings.shots and shots is None:
             raise InputError("`shots` without `examples` to draw them from", fix="set `examples` to a file or dataset")
         self.model, self.settings = model, settings
