@@ -139,7 +139,7 @@ def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) 
         (("--model", "any", "--key-file", "/nowhere/key"), "no such file"),
         (("--model", "any", "--price-in", "inf"), "--price-in inf"),
         (("--model", "any", "--cached-only", "--cache", "/nowhere/kept.sqlite"), "no such cache"),
-        (("--model", "any", "--cached-only", "--no-cache"), "needs the cache"),
+        (("--model", "any", "--cached-only", "--no-cache"), "needs a cache"),
         (("--model", "any", "--record", "run.jsonl"), "--cache FILE keeps the answers"),
         (("--model", "any", "--from-record", "run.jsonl"), "--cache FILE --cached-only"),
     ],

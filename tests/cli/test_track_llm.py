@@ -219,7 +219,7 @@ def test_a_dry_run_shows_the_questions_and_asks_nothing(track: Run, tea: Path) -
         (["--tracker", "llm"], "no model is named"),
         (["--tracker", "llm", "--model", "m", "--examples", "x.jsonl"], "--examples without --shots"),
         (["--tracker", "llm", "--model", "m", "--shots", "1"], "--shots without --examples"),
-        (["--tracker", "llm", "--model", "m", "--form", "whole", "--memory"], "--memory needs --form states or complete"),
+        (["--tracker", "llm", "--model", "m", "--form", "whole", "--memory"], "--memory needs --form"),
         (["--tracker", "llm", "--model", "m", "--form", "complete", "--pairs", "x.jsonl"], "--pairs gives"),
         (["--tracker", "llm", "--model", "m", "--pairs", "none.jsonl"], "neither a file nor a dataset"),
     ],

@@ -47,7 +47,7 @@ def test_an_open_one_is_used_as_it_is() -> None:
     ("given", "what"),
     [
         ({"model": None}, "no model is named"),
-        ({"model": "any", "cached_only": True, "cache": False}, "`cached_only` needs the cache"),
+        ({"model": "any", "cached_only": True, "cache": False}, "`cached_only` needs a cache"),
         ({"model": "any", "cached_only": True, "cache": "/nowhere/kept.sqlite"}, "no such cache"),
         ({"model": "any", "timeout": float("inf")}, "`timeout`"),
         ({"model": "any", "key_file": "/nowhere/key"}, "no such file"),
