@@ -32,6 +32,10 @@ class InputError(FluentsError):
     """A file or a text that cannot be read as what it is said to be."""
 
 
+class EmptyFileError(InputError):
+    """A file that holds nothing at all."""
+
+
 class UnknownNameError(FluentsError):
     """A dataset, split, shape or other name that fluents does not have."""
 

@@ -213,8 +213,11 @@ def _as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
         raise InputError(what, where=name, fix="save the file as UTF-8") from None
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[str, bytes]]:
-    """("file:line", bytes) for every line that is not blank; a line past MAX_LINE_BYTES is an error."""
+def read_lines(path: str | Path, *, binary: bytes | None = None) -> Iterator[tuple[str, bytes]]:
+    """("file:line", bytes) for every line that is not blank; a line past MAX_LINE_BYTES is an error.
+
+    A file that begins with `binary` has no lines, and comes as a whole.
+    """
     stream = open_input(path)
     name = "standard input" if str(path) == "-" else str(path)
     try:
@@ -224,6 +227,9 @@ def read_lines(path: str | Path) -> Iterator[tuple[str, bytes]]:
             if number == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
             where = f"{name}:{number}"
+            if binary and number == 1 and line.startswith(binary):
+                yield where, line + stream.read()
+                return
             if len(line) > MAX_LINE_BYTES:
                 raise InputError(
                     f"this line is longer than {MAX_LINE_BYTES // 2**20} MB",

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from fluents.records import Procedure, StateChange, Trace
-from fluents.report.score_page import score_page
-from fluents.report.score_report import score_report
+from fluents.report.score_report import score_page, score_report
 
 pytest_plugins = ["chromium"]
 pytestmark = pytest.mark.slow

@@ -42,7 +42,7 @@ def test_what_it_refuses(
 ) -> None:
     for arguments, message in (
         (("--pred", traces, "--pred", traces), "given twice"),
-        (("--pred", traces, "--mode", "loose"), "unknown mode"),
+        (("--pred", traces, "--mode", "loose"), "Invalid value for '--mode'"),
         (("--pred", tmp_path / "none.jsonl"), "neither a file nor a dataset"),
         (("--pred", traces, "-o", tmp_path / "no" / "where"), "cannot write here"),
     ):

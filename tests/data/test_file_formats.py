@@ -109,7 +109,7 @@ def test_parquet_loses_nothing(trace: Trace) -> None:
     buffer = io.BytesIO()
     parquet.write_stream([trace], buffer)
     buffer.seek(0)
-    assert list(parquet.read(buffer)) == [trace]
+    assert list(parquet.read(buffer, "t.parquet")) == [trace]
 
 
 def test_a_file_in_parquet(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_file_in_parquet(tmp_path: Path) -> None:
         procedure=TRACE.procedure.replace(extra={"page": 3, "tags": ["a"]}),
     )
     write([rich, TRACE], "parquet", tmp_path / "t.parquet")
-    assert list(parquet.read(tmp_path / "t.parquet")) == [rich, TRACE]
+    assert list(read(tmp_path / "t.parquet")) == [rich, TRACE]
 
 
 @pytest.mark.parametrize(

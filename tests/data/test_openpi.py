@@ -10,7 +10,8 @@ import pytest
 
 from fluents.data import openpi, openpi_write
 from fluents.data.datasets import load_traces
-from fluents.data.file_formats import lost, read_file, write
+from fluents.data.file_formats import lost, write
+from fluents.data.file_formats import read as read_any
 from fluents.errors import DataMissingError, InputError
 from fluents.jsonl import read
 from fluents.jsonl import write as write_jsonl
@@ -120,7 +121,7 @@ def test_a_broken_file_is_an_input_error(tmp_path: Path, lines: list[dict[str, A
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(InputError) as error:
-        list(read_file(path))
+        list(read_any(path))
     assert what in error.value.what
     assert str(path) in (error.value.where or "")
 

@@ -11,7 +11,7 @@ import pytest
 from fluents.data import openpi2, openpi2_outputs, openpi2_write
 from fluents.data.cv_folds import CLUSTER_FOLDS, SALIENCE_FOLDS, held_out
 from fluents.data.datasets import load_traces
-from fluents.data.file_formats import read_file
+from fluents.data.file_formats import read
 from fluents.errors import InputError
 from fluents.jsonl import dumps, loads
 from fluents.records import AttributeCluster, Trace
@@ -107,7 +107,7 @@ def test_an_entity_without_attributes_is_kept_as_a_reject() -> None:
 
 @pytest.mark.parametrize("name", ["trial_in", "trial_in_20", "trial_out", "one_shot"])
 def test_the_api_s_files_are_read(mirror: Path, name: str) -> None:
-    assert list(read_file(mirror / V2 / f"api/{name}.json"))
+    assert list(read(mirror / V2 / f"api/{name}.json"))
 
 
 @pytest.mark.parametrize(

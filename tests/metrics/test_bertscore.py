@@ -8,25 +8,31 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.errors import DataMissingError, InputError, MissingExtraError
+from fluents.errors import DataMissingError, FluentsError, InputError, MissingExtraError
 from fluents.metrics import bertscore as module
+from fluents.metrics import score
 from fluents.metrics.bertscore import (
     BertscoreUnit,
+    TokenEncoder,
     Tokens,
     TransformersEncoder,
     bertscore,
     complete_units,
     schemata_units,
     states_units,
+    unit_rows,
 )
 from fluents.records import Alternatives, AttributeCluster, EntityCluster, Procedure, StateChange, Trace
-from fluents.scoring.bootstrap import intervals
+from fluents.scoring import Mode
+from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.score import Score, ShareOf, Signature, Statistics
 
 LETTERS = "abcdefgh"
 
@@ -52,8 +58,19 @@ class ToyEncoder:
         return Tokens(np.array(vectors), np.array([0, *(1 for _ in words)], dtype=np.float32))
 
 
+def unit_score(units: Sequence[BertscoreUnit], encoder: TokenEncoder, mode: Mode = "compat") -> Score:
+    """The score of units as they stand."""
+    statistics = Statistics.collect(("f1", "predictions"), unit_rows(units, encoder, mode))
+    figures = {"units": {"f1": ShareOf("f1", "predictions")}}
+    return Score("bertscore", statistics, figures, Signature.of("bertscore", mode))
+
+
+def f1(units: Sequence[BertscoreUnit], mode: Mode = "compat") -> float:
+    return unit_score(units, ToyEncoder(), mode)["units"]["f1"]
+
+
 def best(prediction: str, *gold: str) -> float:
-    return bertscore([BertscoreUnit("p", 1, [prediction], gold)], ToyEncoder())["bertscore"]["f1"]
+    return f1([BertscoreUnit("p", 1, [prediction], gold)])
 
 
 def test_f1_by_hand() -> None:
@@ -80,40 +97,27 @@ def test_the_mean_is_over_predictions() -> None:
         BertscoreUnit("p", 2, ["d"], ["d"]),
         BertscoreUnit("q", 1, [], ["e"]),
     ]
-    score = bertscore(units, ToyEncoder())
-    assert score["bertscore"]["f1"] == pytest.approx(100 * 2 / 3)
-    assert intervals(score, resamples=50)
+    found = unit_score(units, ToyEncoder())
+    assert found["units"]["f1"] == pytest.approx(100 * 2 / 3)
+    assert found.intervals(resamples=50)
 
 
 def test_a_prediction_without_gold_is_left_out_in_compat_and_0_in_strict() -> None:
     units = [BertscoreUnit("p", 1, ["b"], ["b"]), BertscoreUnit("p", 2, ["c"], [])]
-    assert bertscore(units, ToyEncoder())["bertscore"]["f1"] == pytest.approx(100)
-    assert bertscore(units, ToyEncoder(), mode="strict")["bertscore"]["f1"] == pytest.approx(50)
+    assert f1(units) == pytest.approx(100)
+    assert f1(units, "strict") == pytest.approx(50)
 
 
 def test_texts_without_tokens_resemble_nothing() -> None:
     assert best("", "b") == best("b", "") == best("", "") == 0
 
 
-def test_nothing_to_score_is_an_error() -> None:
-    with pytest.raises(InputError, match="nothing to score"):
-        bertscore([], ToyEncoder())
-
-
 def test_each_text_is_encoded_once_also_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TEXTS_AT_ONCE", 3)
     encoder = ToyEncoder()
     units = [BertscoreUnit("p", step, ["b", "c"], ["b", "d"]) for step in range(5)]
-    assert bertscore(units, encoder)["bertscore"]["f1"] == pytest.approx(50)
+    assert unit_score(units, encoder)["units"]["f1"] == pytest.approx(50)
     assert sorted(encoder.encoded) == ["b", "c", "d"]
-
-
-def test_the_signature_names_encoder_and_data() -> None:
-    def signature(*gold: str) -> str:
-        return str(bertscore([BertscoreUnit("p", 1, ["b"], gold)], ToyEncoder()).signature)
-
-    assert "|encoder:toy|" in signature("b", "c")
-    assert signature("b", "c") == signature("c", "b") != signature("b")
 
 
 texts = st.lists(st.sampled_from(list(LETTERS)), max_size=4).map(" ".join)
@@ -124,7 +128,7 @@ units = st.builds(
 
 @given(st.lists(units, min_size=1, max_size=4), st.randoms())
 def test_scores_are_bounded_and_know_no_order(given_units: list[BertscoreUnit], random: Random) -> None:
-    score = bertscore(given_units, ToyEncoder())["bertscore"]["f1"]
+    whole = f1(given_units)
     shuffled = [
         unit._replace(
             predictions=random.sample(unit.predictions, len(unit.predictions)),
@@ -132,8 +136,8 @@ def test_scores_are_bounded_and_know_no_order(given_units: list[BertscoreUnit], 
         )
         for unit in random.sample(given_units, len(given_units))
     ]
-    assert bertscore(shuffled, ToyEncoder())["bertscore"]["f1"] == pytest.approx(score, nan_ok=True)
-    assert np.isnan(score) or 0 <= score <= 100 + 1e-4
+    assert f1(shuffled) == pytest.approx(whole, nan_ok=True)
+    assert np.isnan(whole) or 0 <= whole <= 100 + 1e-4
 
 
 POT = EntityCluster(
@@ -149,14 +153,15 @@ HOT = StateChange(
 GOLD = [Trace(procedure=PROCEDURE, changes=(HOT,), clusters=(POT,))]
 SAID = StateChange(step=1, entity="cup", attribute="size", before="cool", after="hot")
 PRED = [Trace(procedure=PROCEDURE, changes=(SAID, SAID))]
+PAIRS = [(GOLD[0], PRED[0])]
 
 
 def test_schemata_as_texts() -> None:
     """Globally, distinct pairs against all clusters; locally, against the changes of the step."""
-    assert list(schemata_units(GOLD, PRED, scope="global")) == [
+    assert list(schemata_units(PAIRS, scope="global")) == [
         BertscoreUnit("tea", 0, ["size of cup"], ["heat of pot", "place of pot"])
     ]
-    first, second = schemata_units(GOLD, PRED, scope="local", expanded=True)
+    first, second = schemata_units(PAIRS, scope="local", expanded=True)
     assert first == BertscoreUnit("tea", 1, ["size of cup"] * 2, ["heat of pot", "heat of kettle"])
     assert second == BertscoreUnit("tea", 2, [], [])
 
@@ -167,7 +172,7 @@ def test_states_as_texts() -> None:
     gold = [Trace(procedure=PROCEDURE, changes=(HOT, place, HOT.replace(step=2)), clusters=(POT,))]
     answer = place.replace(before="board", after="stove")
     pred = [Trace(procedure=PROCEDURE, changes=(answer, answer))]
-    assert list(states_units(gold, pred)) == [
+    assert list(states_units(ProcedurePairs(gold, pred, "compat"))) == [
         BertscoreUnit("tea", 1, ["board"], ["shelf"]),
         BertscoreUnit("tea", 1, ["stove"], ["stove"]),
         BertscoreUnit("tea", 1, ["board"], []),
@@ -176,10 +181,40 @@ def test_states_as_texts() -> None:
 
 
 def test_sentences_as_texts() -> None:
-    first, second = complete_units(GOLD, PRED)
+    first, second = complete_units(PAIRS)
     assert list(first.predictions) == ["size of cup was cool before and hot afterwards"] * 2
     assert first.gold == ["heat of pot was cold before and hot after"]
     assert (list(second.predictions), second.gold) == ([], [])
+
+
+def test_each_kind_of_text_is_a_score_whose_signature_says_what_was_compared() -> None:
+    class Letters(ToyEncoder):
+        def _tokens(self, words: list[str]) -> Tokens:
+            return super()._tokens([LETTERS[ord(word[0]) % len(LETTERS)] for word in words])
+
+    scores = [
+        score("bertscore", GOLD, GOLD, encoder=Letters(), **options)
+        for options in ({}, {"scope": "local", "expanded": True}, {"of": "states"}, {"of": "complete"})
+    ]
+    assert [list(one.rows) for one in scores] == [
+        ["schemata global"],
+        ["schemata local +exp"],
+        ["states"],
+        ["complete"],
+    ]
+    assert all(row["f1"] > 99 for one in scores for row in one.rows.values())
+    assert "|of:schemata global|encoder:toy|" in str(scores[0].signature)
+    assert len({str(one.signature) for one in scores}) == 4
+    gone = bertscore(GOLD, [PRED[0].replace(procedure=PROCEDURE.replace(id="soup"))], encoder=Letters())
+    assert "1 of 1 gold procedures have no prediction: tea" in gone.warnings
+
+
+@pytest.mark.parametrize(
+    "options", [{"of": "states", "scope": "local"}, {"of": "states", "expanded": True}, {"layer": 3}, {"of": "verbs"}]
+)
+def test_an_option_that_would_be_ignored_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(FluentsError):
+        score("bertscore", GOLD, PRED, encoder=ToyEncoder(), **options)
 
 
 def test_without_transformers_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +222,7 @@ def test_without_transformers_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
         raise ImportError(name)
 
     monkeypatch.setattr(module, "import_module", missing)
-    with pytest.raises(MissingExtraError, match=r"fluents\[embed\]"):
+    with pytest.raises(MissingExtraError, match=r"\[embed\]"):
         TransformersEncoder("any")
 
 
@@ -208,7 +243,7 @@ def test_a_real_encoder_ranks_texts_by_meaning(minilm: str) -> None:
     assert encoder.name.endswith("model layer 6")
     gold = ["temperature of the oven"]
     said = ["temperature of the oven", "heat of the stove", "name of the dog"]
-    same, near, far = (bertscore([BertscoreUnit("p", 1, [text], gold)], encoder)["bertscore"]["f1"] for text in said)
+    same, near, far = (unit_score([BertscoreUnit("p", 1, [text], gold)], encoder)["units"]["f1"] for text in said)
     assert same == pytest.approx(100, abs=0.01)
     assert same > near > far
 

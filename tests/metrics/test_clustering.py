@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from fluents.data import cluster_labels
 from fluents.errors import InputError, UnknownNameError
+from fluents.metrics import score
 from fluents.metrics.clustering import Groupings, clustering, groupings_of
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Trace
 from fluents.scoring.bootstrap import intervals
@@ -25,7 +25,7 @@ def entities(*clusters: str) -> Groupings:
 @pytest.mark.usefixtures("mirror")
 def test_entity_clusters_get_the_published_mean_over_five_runs() -> None:
     runs = [cluster_labels.entity_run(run) for run in cluster_labels.ENTITY_RUNS]
-    row = clustering(cluster_labels.entity_labels(), *runs)["exact"]
+    row = clustering(cluster_labels.entity_labels(), runs)["exact"]
     assert [f"{row[name]:.1f}" for name in ("recall", "precision", "f1")] == ["42.5", "59.3", "49.5"]
 
 
@@ -41,7 +41,7 @@ def test_attribute_clusters_get_the_published_scores() -> None:
 @pytest.mark.usefixtures("mirror")
 def test_strict_scores_of_the_released_clusters() -> None:
     runs = [cluster_labels.entity_run(run) for run in cluster_labels.ENTITY_RUNS]
-    of_entities = clustering(cluster_labels.entity_labels(), *runs, mode="strict")
+    of_entities = clustering(cluster_labels.entity_labels(), runs, mode="strict")
     of_attributes = clustering(
         cluster_labels.attribute_labels(), cluster_labels.attribute_run(), mode="strict", level="attributes"
     )
@@ -78,7 +78,7 @@ def test_only_compat_skips_single_attribute_clusters() -> None:
 def test_the_mean_over_runs_is_of_their_figures() -> None:
     """Not of their pooled counts: two runs of different size weigh the same."""
     runs = entities("ab"), entities("a", "b", "c", "d")
-    row = clustering(entities("ab"), *runs, mode="strict")["exact"]
+    row = clustering(entities("ab"), runs, mode="strict")["exact"]
     assert row == {"precision": 50, "recall": 50, "f1": 50}
 
 
@@ -126,9 +126,8 @@ def test_gold_without_clusters_is_refused(gold: Groupings) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    level: Any = "steps"
     with pytest.raises(UnknownNameError, match="entities, attributes"):
-        clustering(entities("a"), entities("a"), level=level)
+        score("clustering", entities("a"), entities("a"), level="steps")
 
 
 labels = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=10)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.data.datasets import load_traces
-from fluents.metrics import load
+from fluents.metrics import score as score_by
 from fluents.metrics.consistency import consistency
 from fluents.records import Procedure, StateChange, Trace
 from strategies import traces
@@ -66,6 +65,6 @@ def test_exact_agreement_is_agreement_in_other_words(found: list[Trace]) -> None
 
 def test_the_published_gold_takes_up_a_quarter_of_its_states(mirror: Path) -> None:  # noqa: ARG001 - is read there
     """Golden: annotators of different steps did not see each other's words."""
-    found = load("consistency")(load_traces("openpi:dev"))
+    found = score_by("consistency", None, "openpi:dev")
     sums = {name: int(total) for name, total in found.statistics.sums().items()}
     assert sums == {"changes": 1744, "carried": 295, "exact": 71, "alike": 81, "units": 274}

@@ -14,14 +14,13 @@ from fluents.report.score_tables import (
     as_json,
     comparison_table,
     notes,
-    number,
     parts_table,
     published_table,
     score_table,
     with_interval,
 )
 from fluents.scoring.bootstrap import Interval, compare, intervals
-from fluents.scoring.score import Ratio, Score, Signature, Statistics
+from fluents.scoring.score import Ratio, Score, Signature, Statistics, number
 
 GOLD = {f"{name}||1": ["heat of pot was cold before and hot afterwards"] for name in "ab"}
 SCORE = original(GOLD, GOLD)
@@ -45,7 +44,7 @@ def test_numbers() -> None:
 def test_a_table_with_and_without_intervals() -> None:
     assert "100.00 [100.00, 100.00]" in text(score_table(SCORE, intervals(SCORE, resamples=10)))
     assert "[" not in text(score_table(SCORE, None))
-    assert text(notes(SCORE, None)).strip() == "2 procedures, 2 steps"
+    assert text(notes(SCORE, with_intervals=False)).strip() == "2 procedures, 2 steps"
 
 
 def test_published_numbers_stand_under_their_rows_and_gaps_show() -> None:
@@ -57,8 +56,8 @@ def test_published_numbers_stand_under_their_rows_and_gaps_show() -> None:
 
 def test_differences() -> None:
     found = compare(SCORE, SCORE, resamples=10)
-    shown = text(comparison_table(SCORE, SCORE, found, ("ours.jsonl", "[red]theirs")))
-    assert "0.00 [0.00, 0.00]" in shown
+    shown = text(comparison_table(found, ("ours.jsonl", "[red]theirs")))
+    assert "0.00  [0.00, 0.00]" in shown
     assert shown.index("A: ours.jsonl") < shown.index("B: [red]theirs")
 
 

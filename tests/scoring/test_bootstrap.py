@@ -49,6 +49,29 @@ def test_an_interval_holds_its_figure_and_narrows_with_more_procedures() -> None
     assert narrow.high - narrow.low < (wide.high - wide.low) / 2
 
 
+def test_intervals_of_a_score_print_as_a_table() -> None:
+    score = system(0.5)
+    found = score.intervals(resamples=100)
+    assert found == intervals(score, resamples=100)
+    heading, first, second = str(found).splitlines()
+    assert heading.split() == ["precision", "recall", "f1"]
+    assert first.startswith("x ")
+    assert second.startswith("x micro ")
+    assert f"[{found['x']['f1'].low:.2f}, {found['x']['f1'].high:.2f}]" in first
+
+
+def test_a_comparison_prints_both_systems_and_their_difference() -> None:
+    first, second = system(0.7), system(0.3, seed=2)
+    found = compare(first, second, resamples=200)
+    heading, line, *_, signature = str(found).splitlines()
+    assert heading.split("  ")[-1].strip() == "p (randomisation)"
+    difference = found["x"]["precision"]
+    for number in (first["x"]["precision"], second["x"]["precision"], difference.value, difference.interval.low):
+        assert f"{number:.2f}" in line
+    assert f"{difference.p_randomisation:.4f}" in line
+    assert signature == str(first.signature)
+
+
 def test_a_part_of_few_procedures_has_no_intervals() -> None:
     parts = {"few": system(0.5, procedures=FEWEST - 1), "enough": system(0.5, procedures=FEWEST)}
     assert part_intervals(parts) == {"enough": intervals(parts["enough"])}
@@ -131,7 +154,7 @@ def test_scores_over_different_procedures_are_not_compared() -> None:
 
 
 def test_one_procedure_has_no_interval_and_nonsense_numbers_are_refused() -> None:
-    with pytest.raises(InputError, match="at least two"):
+    with pytest.raises(InputError, match="at least two procedures"):
         intervals(system(0.5, procedures=1))
     with pytest.raises(InputError, match="cannot draw"):
         intervals(system(0.5), resamples=0)

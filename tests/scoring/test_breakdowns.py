@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from fluents.data import load_traces
 from fluents.errors import InputError, UnknownNameError
 from fluents.metrics.original import original
 from fluents.records import Modality, Procedure, StateChange, Trace
-from fluents.scoring.breakdowns import breakdown, by_mentioned, by_modality, by_position, by_seen, by_topic
+from fluents.scoring.breakdowns import Kind, breakdown, by_mentioned, by_modality, by_position, by_seen, by_topic
+from fluents.scoring.score import Score
 
 
 def change(step: int, entity: str, after: str = "hot", modality: Modality | None = None) -> StateChange:
@@ -87,14 +90,14 @@ def test_what_the_gold_does_not_tell_cannot_be_broken_down() -> None:
         by_modality(PRED, PRED, original)
     score = original(PRED, PRED)
     with pytest.raises(InputError, match="no topics"):
-        breakdown("topic", score, lambda: PRED, lambda: PRED, original)
-    with pytest.raises(UnknownNameError, match="no breakdown by 'colour'"):
-        breakdown("colour", score, lambda: PRED, lambda: PRED, original)
+        breakdown("topic", score, PRED, PRED, original)
+    with pytest.raises(UnknownNameError, match="unknown breakdown 'colour'"):
+        breakdown(cast(Kind, "colour"), score, PRED, PRED, original)
 
 
 def test_every_kind_is_found_by_its_name() -> None:
     score = original(GOLD, PRED)
-    expected = {
+    expected: dict[Kind, dict[str, Score]] = {
         "topic": by_topic(score, TOPICS),
         "seen": by_seen(score, TOPICS),
         "position": by_position(score),
@@ -102,7 +105,7 @@ def test_every_kind_is_found_by_its_name() -> None:
         "modality": by_modality(GOLD, PRED, original, all_steps=True),  # as compat does
     }
     for kind, parts in expected.items():
-        found = breakdown(kind, score, lambda: GOLD, lambda: PRED, original)
+        found = breakdown(kind, score, GOLD, PRED, original)
         assert {name: part.rows for name, part in found.items()} == {name: part.rows for name, part in parts.items()}
 
 
@@ -110,7 +113,7 @@ def test_every_kind_is_found_by_its_name() -> None:
 def test_seen_and_unseen_topics_of_the_released_predictions() -> None:
     """The paper prints 25.1/18.4/17.1 and 24.4/17.4/15.7, before its predictions were de-duplicated."""
     gold, pred = list(load_traces("openpi:test")), list(load_traces("openpi:gpt2-test"))
-    parts = breakdown("seen", original(gold, pred), lambda: gold, lambda: pred, original)
+    parts = breakdown("seen", original(gold, pred), gold, pred, original)
     numbers = {name: tuple(round(value, 1) for value in part["bleu"].values()) for name, part in parts.items()}
     assert numbers == {"seen": (24.8, 18.4, 17.0), "unseen": (24.3, 17.4, 15.7)}
 
@@ -119,6 +122,6 @@ def test_seen_and_unseen_topics_of_the_released_predictions() -> None:
 def test_with_and_without_the_image() -> None:
     """The released numbers are 5.08 / 14.36 / 29.10 and 3.59 / 13.42 / 28.18; here 32 gold answers lack it."""
     gold, pred = list(load_traces("openpi:test")), list(load_traces("openpi:gpt2-test"))
-    parts = breakdown("modality", original(gold, pred), lambda: gold, lambda: pred, original)
+    parts = breakdown("modality", original(gold, pred), gold, pred, original)
     numbers = {name: [round(row["f1"], 2) for row in part.rows.values()] for name, part in parts.items()}
     assert numbers == {"with image": [5.13, 14.40, 29.13], "without image": [3.57, 13.33, 28.10]}

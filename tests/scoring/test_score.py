@@ -10,7 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.scoring.score import UNITS, Harmonic, Ratio, Score, Signature, Statistics, StepRow, macro, micro
+from fluents.scoring.score import (
+    UNITS,
+    Figure,
+    Harmonic,
+    Ratio,
+    Score,
+    ShareOf,
+    Signature,
+    Statistics,
+    StepRow,
+    Total,
+    macro,
+    micro,
+)
 
 ROWS = [("a", 1, (1.0, 2.0, 4.0)), ("b", 1, (0.0, 0.0, 1.0)), ("a", 2, (2.0, 3.0, 3.0))]
 COLUMNS = ("hits", "predicted", "gold")
@@ -103,7 +116,15 @@ def test_a_score_goes_into_json() -> None:
 def test_a_printed_score_is_its_figures_and_its_signature() -> None:
     """Not the statistics, which have a line a step."""
     score = score_of(ROWS)
-    assert str(score) == f"all: precision 60.00, recall 37.50, f1 46.15\n{score.signature}"
+    told = ["     precision  recall     f1", "all      60.00   37.50  46.15", str(score.signature)]
+    assert str(score).splitlines() == repr(score).splitlines() == told
+
+
+def test_a_printed_score_tells_its_warnings_and_shows_counts_as_counts() -> None:
+    figures: dict[str, dict[str, Figure]] = {"x": {"count": Total("hits"), "share": ShareOf("hits", "none")}}
+    statistics = Statistics.collect(("hits", "none"), [("a", 1, (3.0, 0.0))])
+    score = Score("toy", statistics, figures, Signature.of("toy", "strict"), ("one step is missing",), scale=1.0)
+    assert str(score).splitlines()[1:3] == ["x      3      –", "warning: one step is missing"]
 
 
 counts = st.integers(0, 50)

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fluents.cli.keeping import ScoredSalient
 from fluents.cli.options import with_options
 from fluents.cli.output import messages, show, show_json
-from fluents.cli.scoring import STEPWISE, Task, run, scored, show_score, warn
-from fluents.cli.sources import LABELS, RUNS, Source, clusterings
+from fluents.cli.salience_options import ScoredSalient
 from fluents.errors import InputError
-from fluents.report.terminal import plain
+from fluents.metrics import Metric
+from fluents.report.terminal import counted, plain
+from fluents.scoring import Level, Mode, Scope
 
 if TYPE_CHECKING:
-    from fluents.records import Trace
-    from fluents.scoring.score import Score
+    from fluents.evaluation import Evaluation
     from fluents.text.embedders import Embedder
 
 app = typer.Typer(
-    help="Score predictions against gold by the metrics of the papers, with error bars; compare two systems.",
+    help="Score predictions with the metrics of the papers, with confidence intervals, and compare systems.",
     no_args_is_help=True,
 )
 
-Gold = Annotated[str, typer.Option("--gold", help="The gold: a dataset's split, such as openpi:test, or a file.")]
-Pred = Annotated[str, typer.Option("--pred", help="The predictions: likewise.")]
-ModeName = Annotated[
-    str,
-    typer.Option("--mode", help="compat: the published number, to the last digit. strict: the same idea done right."),
+Gold = Annotated[str, typer.Option("--gold", help="Gold: a dataset split such as openpi:test, or a file.")]
+Pred = Annotated[str, typer.Option("--pred", help="Predictions: a dataset split or a file (-: standard input).")]
+ModeOption = Annotated[
+    Mode, typer.Option("--mode", help="compat: reproduce the published number. strict: the corrected metric.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs.")]
-ByAny = Annotated[str | None, typer.Option("--by", help="topic, seen, position, mentioned or modality.")]
-ByWhole = Annotated[str | None, typer.Option("--by", help="topic or seen.")]
-BySteps = Annotated[str | None, typer.Option("--by", help="topic, seen or position.")]
-Worst = Annotated[int, typer.Option("--worst", min=0, help="Show the N steps that cost most, gold beside prediction.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_BY = typer.Option("--by", help="Break the score down.")
+ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, _BY]
+ByStep = Annotated[Literal["topic", "seen", "position"] | None, _BY]
+ByTopic = Annotated[Literal["topic", "seen"] | None, _BY]
+Worst = Annotated[int, typer.Option("--worst", min=0, help="Show the N steps with the lowest F1.")]
 
 
 @dataclass(frozen=True)
@@ -44,39 +44,24 @@ class Sides:
 
     gold: Gold
     pred: Pred
-    mode: ModeName = "compat"
-
-    def task(self, metric: str, salient: ScoredSalient | None = None, **more: Any) -> Task:
-        """The scoring of these sides, or of what matters in them."""
-        kept = salient or ScoredSalient()
-        return Task(metric, kept.gold(self.gold), kept.pred(self.pred), self.mode, **more)
-
-
-@dataclass(frozen=True)
-class ClusteringSides(Sides):
-    """Likewise, where the released clusters are scored unless others are named."""
-
-    gold: Gold = LABELS
-    pred: Pred = RUNS
+    mode: ModeOption = "compat"
 
 
 @dataclass(frozen=True)
 class EmbedderChoice:
-    """What tells how alike two answers are. Each field is an option."""
+    """What tells how similar two answers are. Each field is an option."""
 
     embedder: Annotated[
-        str | None,
-        typer.Option(help="wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model."),
-    ] = None
+        str, typer.Option(help="wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model.")
+    ] = "wordllama-256"
     threshold: Annotated[
-        float | None, typer.Option(help="Answers more alike than this are one; known embedders have their own.")
+        float | None, typer.Option(help="Similarity above which answers are one cluster. Default: the embedder's.")
     ] = None
 
     def load(self) -> Embedder:
-        """The one asked for, or the static default."""
-        from fluents.text.embedders import STATIC, load_embedder
+        from fluents.text.embedders import load_embedder
 
-        return load_embedder(self.embedder or STATIC, self.threshold)
+        return load_embedder(self.embedder, self.threshold)
 
 
 @app.command()
@@ -84,22 +69,21 @@ class EmbedderChoice:
 def original(
     sides: Sides,
     matchers: Annotated[
-        str, typer.Option(help="Some of exact, bleu, rouge, meteor-stem, or these with -states, between commas.")
+        str, typer.Option(help="Comma-separated: exact, bleu, rouge, meteor-stem, or any with -states.")
     ] = "exact,bleu,rouge",
     by: ByAny = None,
-    errors: Annotated[bool, typer.Option("--errors", help="What wrong predictions are wrong in.")] = False,
+    errors: Annotated[bool, typer.Option("--errors", help="Classify wrong predictions by type of error.")] = False,
     worst: Worst = 0,
     as_json: AsJson = False,
     *,
     salient: ScoredSalient,
 ) -> None:
-    """OpenPI (2020): every answer against the best match on the other side, step by step.
+    """OpenPI (2020): match each answer with the most similar one on the other side, step by step.
 
     Example: `fluents eval original --gold openpi:test --pred openpi:gpt2-test --by seen`
     """
-    options = {"matchers": [name.strip() for name in matchers.split(",")]}
-    shown = {"by": by, "kinds": STEPWISE, "worst": worst, "errors": errors, "as_json": as_json}
-    run(sides.task("original", salient, options=options, **shown))
+    names = [name.strip() for name in matchers.split(",")]
+    _run("original", sides, as_json, salient, by=by, errors=errors, worst=worst, matchers=names)
 
 
 @app.command()
@@ -113,171 +97,259 @@ def cluster(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """OpenPI-C (2023): answers that say the same are one cluster, and clusters are matched one to one.
+    """OpenPI-C (2023): group answers that mean the same into clusters, and match clusters one to one.
 
     Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl --mode strict`
     """
-    with messages.status("loading the embedder"):
-        options = {"embedder": embedder.load()}
-    run(sides.task("cluster", salient, options=options, by=by, kinds=STEPWISE, worst=worst, as_json=as_json))
+    _run("cluster", sides, as_json, salient, by=by, worst=worst, **asdict(embedder))
 
 
 @app.command()
 @with_options
-def schemata(sides: Sides, by: ByWhole = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
+def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
     """OpenPI2.0 (2024): which attributes of which entities change, in the procedure and in each step.
 
     Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
     """
-    run(sides.task("schemata", salient, by=by, kinds=("topic", "seen"), as_json=as_json))
+    _run("schemata", sides, as_json, salient, by=by)
 
 
 @app.command()
 @with_options
-def states(sides: Sides, by: BySteps = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """OpenPI2.0: the states before and after, where entity and attribute are given.
+def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
+    """OpenPI2.0: the states before and after, given entity and attribute.
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
     """
-    run(sides.task("states", salient, by=by, kinds=STEPWISE[:3], as_json=as_json))
+    _run("states", sides, as_json, salient, by=by)
 
 
 @app.command()
 @with_options
-def complete(sides: Sides, by: BySteps = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """OpenPI2.0: whole answers, all four fields at once.
+def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
+    """OpenPI2.0: complete answers, with entity, attribute and both states.
 
     Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
     """
-    run(sides.task("complete", salient, by=by, kinds=STEPWISE[:3], as_json=as_json))
+    _run("complete", sides, as_json, salient, by=by)
 
 
 @app.command()
 @with_options
-def clustering(
-    sides: ClusteringSides,
-    level: Annotated[str, typer.Option(help="entities or attributes: whose names are clustered.")] = "entities",
+def bertscore(
+    sides: Sides,
+    of: Annotated[
+        Literal["schemata", "states", "complete"], typer.Option(help="What to compare, as in the metrics of that name.")
+    ] = "schemata",
+    scope: Annotated[
+        Scope | None, typer.Option(help="Schemata of the whole procedure (the default) or of each step.")
+    ] = None,
+    expanded: Annotated[bool, typer.Option("--expanded", help="Accept the gold's added paraphrases.")] = False,
+    encoder: Annotated[
+        str, typer.Option(help="Model of the transformers library, by name or folder.")
+    ] = "microsoft/deberta-xlarge-mnli",
+    layer: Annotated[int | None, typer.Option(help="Hidden layer. Default: the one BERTScore recommends.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """OpenPI2.0: how well names were clustered: clusters found whole, and B-cubed.
+    """BERTScore as in OpenPI2.0: each prediction against the most similar gold text. Needs the extra `embed`.
 
-    openpi2:labels are the clusters a person made of ten procedures, openpi2-outputs:clusters a language model's, and
-    openpi2-outputs:votes what its runs agree on. offline is fluents' own method, cross-validated; same-words and single
-    are what a method has to beat.
+    Example: `fluents eval bertscore --gold openpi2:dev --pred mine.jsonl --encoder all-MiniLM-L6-v2`
+    """
+    _run("bertscore", sides, as_json, of=of, scope=scope, expanded=expanded, encoder=encoder, layer=layer)
+
+
+@app.command()
+def clustering(
+    gold: Gold = "openpi2:labels",
+    pred: Pred = "openpi2-outputs:clusters",
+    mode: ModeOption = "compat",
+    level: Annotated[Level, typer.Option(help="Whose names are clustered.")] = "entities",
+    as_json: AsJson = False,
+) -> None:
+    """OpenPI2.0: clusters of names, by exact match and B-cubed.
+
+    `openpi2:labels` are one person's clusters of ten procedures, `openpi2-outputs:clusters` those of a language model,
+    and `openpi2-outputs:votes` the majority of its runs. `--pred offline` scores the built-in method, cross-validated;
+    `same-words` and `single` are baselines.
 
     Example: `fluents eval clustering --level attributes --pred offline`
     """
-    from fluents.metrics.clustering import clustering as score_clusters
-
-    if level not in ("entities", "attributes"):
-        raise InputError(f"no level {level!r}", fix="entities or attributes")
-    with messages.status(plain(f"clustering by {sides.pred}")):
-        meant, runs = clusterings(sides.gold, sides.pred, level)  # type: ignore[arg-type]
-    score = score_clusters(meant, *runs, mode=sides.mode, level=level)  # type: ignore[arg-type]
-    show_score(sides.task("clustering", variant=level, as_json=as_json), score)
+    _run("clustering", Sides(gold, pred, mode), as_json, level=level)
 
 
 @app.command()
 @with_options
 def salience(
     sides: Sides,
-    reference: Annotated[str, typer.Option(help="The rater in the gold to hold the other against.")] = "A1",
-    rater: Annotated[str | None, typer.Option(help="The rater in the predictions, if there are several.")] = None,
-    plot: Annotated[str | None, typer.Option(help="Draw each procedure's correlation here, as SVG.")] = None,
+    reference: Annotated[str, typer.Option(help="Rater in the gold to compare with.")] = "A1",
+    rater: Annotated[str | None, typer.Option(help="Rater in the predictions, if there are several.")] = None,
+    plot: Annotated[str | None, typer.Option(help="Write a plot of the correlations to this SVG file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """OpenPI2.0: how well a rater's salience correlates with another's, beside all other raters and the votes.
+    """OpenPI2.0: correlate salience ratings with those of an annotator, beside all other raters.
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl --rater offline-1 --plot raters.svg`
     """
-    from fluents.metrics.salience import others
-
-    task = sides.task("salience", options={"reference": reference, "rater": rater}, as_json=as_json)
-    with messages.status(plain(f"scoring {sides.pred}")):
-        meant = list(task.gold.traces())
-        score = task.function(meant, task.pred.traces())
-        beside = others(meant, mode=sides.mode, reference=reference)  # type: ignore[arg-type]
-        beside.pop(rater or "", None)
-    show_score(task, score, beside)
+    found = _run("salience", sides, as_json, reference=reference, rater=rater)
     if plot is not None:
-        _draw(plot, meant, {rater or sides.pred: score} | beside, reference)
+        from fluents.jsonl import atomic_output
+        from fluents.report.salience_plot import raters_plot
 
-
-def _draw(path: str, gold: list[Trace], scores: dict[str, Score], reference: str) -> None:
-    from fluents.jsonl import atomic_output
-    from fluents.metrics.salience import by_procedure
-    from fluents.report.salience_plot import correlation_plot
-
-    found = {name: by_procedure(score) for name, score in scores.items()}
-    goals = {
-        trace.id: trace.procedure.goal or trace.id for trace in gold if any(trace.id in one for one in found.values())
-    }
-    title = f"Correlation of global salience with {reference}, by procedure"
-    with atomic_output(path) as stream:
-        stream.write(correlation_plot(title, goals, found).encode("utf-8"))
-    messages.print(f"wrote {path}", markup=False)
+        with atomic_output(plot) as stream:
+            stream.write(raters_plot(found.gold, found.raters, reference).encode("utf-8"))
+        messages.print(f"wrote {plot}", markup=False)
 
 
 @app.command()
 @with_options
 def crepe(sides: Sides, as_json: AsJson = False) -> None:
-    """CREPE (2023): after each step, is an event more likely, less likely, or as likely as before?
+    """CREPE (2023): whether each step makes an event more likely, less likely, or neither.
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
     """
-    run(sides.task("crepe", as_json=as_json))
+    _run("crepe", sides, as_json)
 
 
 @app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
-    """How often a state begins where an earlier step left it: predictions against themselves, without gold.
+    """How often a change begins in the state an earlier step left. Needs no gold.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """
-    from fluents.metrics.consistency import consistency as score_against_itself
+    _run("consistency", Sides("", pred), as_json)
 
-    source = Source(pred)
-    show_score(Task("consistency", source, source, "strict", as_json=as_json), score_against_itself(source.traces()))
+
+@app.command()
+def agreement(
+    gold: Gold,
+    pred: Annotated[str | None, typer.Option("--pred", help="More ratings, such as a model's, to compare.")] = None,
+    raters: Annotated[str | None, typer.Option(help="Comma-separated raters. Default: all.")] = None,
+    level: Annotated[
+        Literal["nominal", "ordinal", "interval"], typer.Option(help="Level of measurement for Krippendorff's alpha.")
+    ] = "ordinal",
+    scope: Annotated[Scope, typer.Option(help="Salience for the goal (global) or in each step (local).")] = "global",
+    as_json: AsJson = False,
+) -> None:
+    """How far raters of salience agree: the share of equal ratings, and Krippendorff's alpha.
+
+    Example: `fluents eval agreement --gold openpi2:dev --raters A1,A2`
+    """
+    from fluents.evaluation import evaluate
+
+    names = [name.strip() for name in raters.split(",")] if raters else []
+    _show(evaluate("agreement", gold, pred, raters=names, level=level, scope=scope), as_json)
+
+
+@app.command()
+def judgements(
+    source: Annotated[str, typer.Argument(help="davinci, gpt-3.5 or expansions (released), or a filled-in form.")],
+    form: Annotated[
+        str | None, typer.Option(help="Write a form on the predictions in SOURCE to this CSV file instead.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score human judgements: OpenPI2.0's released ones, or a form in which you mark hallucinated changes.
+
+    Example: `fluents eval judgements davinci`
+
+    Example: `fluents eval judgements mine.jsonl --form form.csv`, and once it is filled in: `… judgements form.csv`
+    """
+    from fluents.data.file_formats import read_traces
+    from fluents.evaluation import Evaluation
+    from fluents.metrics.judgements import judgements as score_judgements
+    from fluents.metrics.judgements import write_form
+
+    if form is not None:
+        count = write_form(read_traces(source), form)
+        messages.print(f"wrote {counted(count, 'change')} to {form}", markup=False, soft_wrap=True)
+        return
+    score = score_judgements(source)
+    _show(Evaluation(score, source, score.intervals() if score.n_procedures > 1 else None), as_json)
 
 
 @app.command()
 @with_options
 def compare(
-    first: Annotated[str, typer.Argument(metavar="A", help="One system's predictions: a file or a dataset's split.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="The other's.")],
+    first: Annotated[str, typer.Argument(metavar="A", help="Predictions of one system: a file or a dataset split.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Predictions of the other.")],
     gold: Gold,
-    metric: Annotated[str, typer.Option(help="original, cluster, schemata, states, complete or crepe.")] = "original",
-    mode: ModeName = "compat",
+    metric: Annotated[
+        Literal["original", "cluster", "schemata", "states", "complete", "crepe"], typer.Option(help="Metric.")
+    ] = "original",
+    mode: ModeOption = "compat",
     *,
     embedder: EmbedderChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Test whether one system is better than another: paired bootstrap and approximate randomisation.
+    """Test whether two systems differ: paired bootstrap and approximate randomisation.
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """
+    from fluents import metrics
     from fluents.report.score_tables import comparison_table, finite_only, notes
-    from fluents.scoring.bootstrap import compare as difference
+    from fluents.scoring.bootstrap import compare as compare_scores
 
-    if metric not in COMPARED:
-        raise InputError(f"no comparison by {metric!r}", fix=f"one of: {', '.join(COMPARED)}")
+    if (first, second, gold).count("-") > 1:
+        raise InputError("standard input can be read only once", fix="write it to a file first")
     options = {"embedder": embedder.load()} if metric == "cluster" else {}
+    meant = metrics.held(metrics.read_sides(metric, gold, ())[0])
     scores = []
     for name in (first, second):
-        task = Task(metric, Source(gold), Source(name), mode, options)
         with messages.status(plain(f"scoring {name}")):
-            scores.append(scored(task))
+            scores.append(metrics.score(metric, meant, name, mode=mode, **options))
         warn(scores[-1].warnings, name)
-    found = difference(scores[0], scores[1])
+    found = compare_scores(*scores)
     if as_json:
-        shown = {row: {column: asdict(one) for column, one in columns.items()} for row, columns in found.items()}
-        sides = {name: score.rows for name, score in zip("ab", scores, strict=True)}
-        names = {"names": {"a": first, "b": second}}
-        show_json(finite_only({**names, **sides, "differences": shown, "signature": str(scores[0].signature)}))
+        differences = {row: {name: asdict(one) for name, one in columns.items()} for row, columns in found.items()}
+        values = {"names": {"a": first, "b": second}, "a": scores[0].rows, "b": scores[1].rows}
+        show_json(finite_only({**values, "differences": differences, "signature": str(scores[0].signature)}))
         return
-    show(comparison_table(scores[0], scores[1], found, (first, second)))
-    show(notes(scores[0], {}))
+    show(comparison_table(found, (first, second)))
+    show(notes(scores[0], with_intervals=True))
     print(scores[0].signature)
 
 
-COMPARED = ("original", "cluster", "schemata", "states", "complete", "crepe")
+def _run(
+    metric: Metric, sides: Sides, as_json: bool, salient: ScoredSalient | None = None, **options: Any
+) -> Evaluation:
+    """Score and show."""
+    from fluents.evaluation import evaluate
+
+    keep = salient.keep if salient else None
+    with messages.status(plain(f"scoring {sides.pred}")):
+        found = evaluate(metric, sides.gold, sides.pred, mode=sides.mode, keep=keep, **options)
+    _show(found, as_json)
+    return found
+
+
+def _show(found: Evaluation, as_json: bool) -> None:
+    """The score with its intervals, beside the published ones, and what else was asked for."""
+    from fluents.report import score_tables as tables
+
+    warn(found.score.warnings, found.name)
+    if as_json:
+        show_json(found.to_dict())
+        return
+    show(tables.score_table(found.score, found.intervals))
+    show(tables.notes(found.score, with_intervals=found.intervals is not None))
+    print(found.score.signature)  # on one line, however long: it is there to be copied
+    more = []
+    if found.published:
+        more.append(tables.published_table(found.score, found.published, found.name))
+    if found.raters:
+        more.append(tables.raters_table(found.raters))
+    if found.by:
+        more.append(tables.parts_table(found.parts, found.part_intervals, found.by))
+    if found.errors:
+        more.append(tables.errors_table(found.errors))
+    for table in more:
+        show("")
+        show(table)
+    if found.worst:
+        show(tables.cases_view(found.worst))
+
+
+def warn(warnings: Iterable[str], name: str) -> None:
+    """Tell people, not the next program in the pipe."""
+    for warning in warnings:
+        messages.print(plain(f"warning: {name}: {warning}", "yellow"), soft_wrap=True)

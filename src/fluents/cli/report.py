@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fluents.cli.eval import EmbedderChoice, Gold, ModeName
-from fluents.cli.keeping import ScoredSalient
+from fluents.cli.eval import EmbedderChoice, Gold, ModeOption, warn
 from fluents.cli.options import with_options
 from fluents.cli.output import messages
-from fluents.cli.scoring import warn
+from fluents.cli.salience_options import ScoredSalient
 from fluents.errors import InputError
 from fluents.report.terminal import plain
 
@@ -20,52 +18,41 @@ from fluents.report.terminal import plain
 def report(
     gold: Gold,
     pred: Annotated[
-        list[str], typer.Option("--pred", help="Predictions: a file or a dataset's split; may come again.")
+        list[str], typer.Option("--pred", help="Predictions: a file or a dataset split. Repeat for more systems.")
     ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Where to: this name with .html and with .md.")
-    ] = "report",
-    mode: ModeName = "compat",
+    output: Annotated[str, typer.Option("--output", "-o", help="Write NAME.html and NAME.md.")] = "report",
+    mode: ModeOption = "compat",
     *,
     embedder: EmbedderChoice,
-    examples: Annotated[int, typer.Option(min=0, help="How many of the worst and of the best steps to show.")] = 5,
+    examples: Annotated[int, typer.Option(min=0, help="Number of worst and of best steps to show.")] = 5,
     salient: ScoredSalient,
 ) -> None:
-    """Write one HTML page and one Markdown file on how systems score, beside all that is published on the data.
+    """Write a report on one or more systems, beside all published results, as HTML and as Markdown.
 
     Example: `fluents report --gold openpi:test --pred openpi:gpt2-test --pred mine.jsonl -o scores`
     """
+    from fluents.evaluation import traces_of
     from fluents.jsonl import atomic_output
     from fluents.report.score_markdown import score_markdown
-    from fluents.report.score_page import score_page
-    from fluents.report.score_report import score_report
+    from fluents.report.score_report import score_page, score_report
 
-    if len(set(pred)) < len(pred):
-        raise InputError("the same predictions are given twice")
-    if mode not in ("compat", "strict"):
-        raise InputError(f"unknown mode {mode!r}", fix="compat or strict")
-    of = f" (salience {salient.keep})" if salient.keep else ""
-    sources = [salient.gold(gold), *map(salient.pred, pred)]
+    if len(set(pred)) < len(pred) or [gold, *pred].count("-") > 1:
+        raise InputError("the same predictions are given twice", fix="name each file once")
+    keep = salient.keep
+    of = f" (salience {keep})" if keep else ""
     with messages.status(plain(f"scoring {', '.join(pred)}")):
-        meant, *predicted = (list(source.traces()) for source in sources)
-        found = score_report(
-            gold + of,
-            meant,
-            {_called(name) + of: traces for name, traces in zip(pred, predicted, strict=True)},
-            mode="strict" if mode == "strict" else "compat",
-            embedder=embedder.load(),
-            examples=examples,
-        )
-    for source in sources:
-        warn(source.warnings(), source.name)
+        meant, told = traces_of(gold, keep, is_gold=True)
+        systems = {}
+        for name in pred:
+            systems[("standard input" if name == "-" else name) + of], warnings = traces_of(name, keep)
+            told += warnings
+        found = score_report(gold + of, meant, systems, mode=mode, embedder=embedder.load(), examples=examples)
+    for name, warning in told:
+        warn([warning], name)
     for system in found.systems:
         warn(system.warnings(), system.name)
     base = output.removesuffix(".html").removesuffix(".md")
     for path, text in ((f"{base}.html", score_page(found)), (f"{base}.md", score_markdown(found))):
-        with atomic_output(Path(path)) as stream:
+        with atomic_output(path) as stream:
             stream.write(text.encode("utf-8"))
         messages.print(f"wrote {path}", markup=False, soft_wrap=True)
-
-
-def _called(name: str) -> str:
-    return "standard input" if name == "-" else name

@@ -40,7 +40,7 @@ def salience(
 
     Example: `fluents salience soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME`
     """
-    from fluents.report.salience_tables import salience_view
+    from fluents.report.terminal import salience_view
     from fluents.salience import open_rater, rate_salience
     from fluents.salience.rater import parse_failures
 

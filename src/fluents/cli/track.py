@@ -14,11 +14,11 @@ import typer
 from rich.console import RenderableType
 
 from fluents import jsonl
-from fluents.cli.keeping import Salient
 from fluents.cli.models import ModelChoice
 from fluents.cli.options import changed, with_options
 from fluents.cli.output import emit, messages
 from fluents.cli.resuming import whole_traces
+from fluents.cli.salience_options import Salient
 from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
 from fluents.cli.track_local import LocalChoice, drafting, local_tracker
 from fluents.cli.track_neural import NeuralChoice, open_neural

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -11,18 +12,39 @@ from typing import Any, TypeAlias
 from fluents import jsonl
 from fluents.data import crepe, openpi, openpi2, openpi2_outputs, openpi2_write, openpi_c, openpi_write
 from fluents.data.datasets import DATASETS, load, to_trace
-from fluents.errors import InputError, UnknownNameError
+from fluents.errors import EmptyFileError, InputError, UnknownNameError
 from fluents.jsonl import AnyRecord
 from fluents.records import Procedure, Record, Trace
 
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 """A JSON document is read whole; JSONL, which streams, is the shape for more."""
 
+PARQUET = b"PAR1"
+"""How a Parquet file begins."""
+
 # Reading
 
 
 def read(source: str | Path) -> Iterator[AnyRecord]:
-    """Records from a dataset's name ("openpi:test") or from a file in any known shape."""
+    """Records from a dataset's name ("openpi:test") or from a file in any known shape, each opened once."""
+    return iter(_records(source))
+
+
+def read_traces(source: str | Path) -> Iterator[Trace]:
+    """Likewise, as traces."""
+    return map(to_trace, _records(source))
+
+
+def read_answers(source: str | Path) -> Iterable[Trace]:
+    """Likewise, for metrics that go step by step: an OpenPI file may repeat a step, and its last answers count.
+
+    Only the whole file tells which are the last, so such a file comes as a list; all others stream.
+    """
+    records = _records(source, in_pieces=True)
+    return [to_trace(record) for record in records] if isinstance(records, list) else map(to_trace, records)
+
+
+def _records(source: str | Path, *, in_pieces: bool = False) -> Iterable[AnyRecord]:
     name = str(source)
     if name.partition(":")[0] in DATASETS and not Path(name).exists():
         return load(name)
@@ -30,28 +52,23 @@ def read(source: str | Path) -> Iterator[AnyRecord]:
         raise InputError(
             "neither a file nor a dataset", where=name, fix="check the path; `fluents data list` names the datasets"
         )
-    return read_file(source)
+    return _file_records(source, in_pieces=in_pieces)
 
 
-def read_traces(source: str | Path) -> Iterator[Trace]:
-    """Likewise, as traces."""
-    return (to_trace(record) for record in read(source))
-
-
-def read_file(path: str | Path) -> Iterator[AnyRecord]:
-    """Records from a file (`-`: standard input): ours, or a published shape, told apart by its first line."""
+def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
+    """Ours, or a published shape, told apart by the first line."""
     name = "standard input" if str(path) == "-" else str(path)
     if _is_openpi_folder(path):
         return openpi.traces(openpi.folder_rows(Path(path)), name)
-    if _is_parquet(path):
-        from fluents.data import parquet
-
-        return parquet.read(path)
-    lines = jsonl.read_lines(path)
+    lines = jsonl.read_lines(path, binary=PARQUET)
     first = next(lines, None)
     if first is None:
-        raise InputError("the file is empty", where=name, fix="a procedure needs at least one step")
+        raise EmptyFileError("the file is empty", where=name, fix="a procedure needs at least one step")
     where, line = first
+    if line.startswith(PARQUET):
+        from fluents.data import parquet
+
+        return parquet.read(io.BytesIO(line), name)
     if not line.lstrip().startswith((b"{", b"[")):
         fix = "is it the file you meant? `fluents track` makes records of a text"
         raise InputError("no file of records: it begins with neither { nor [", where=where, fix=fix)
@@ -63,7 +80,7 @@ def read_file(path: str | Path) -> Iterator[AnyRecord]:
         value = None
     every_line = chain([first], lines)
     if isinstance(value, dict) and ("id" in value or jsonl.is_ours(value)):
-        return _from_lines(every_line, value, name)
+        return _from_lines(every_line, value, name, in_pieces)
     return _from_document(every_line, name)
 
 
@@ -71,17 +88,10 @@ def _is_openpi_folder(path: str | Path) -> bool:
     return str(path) != "-" and (Path(path) / "id_answers.jsonl").is_file()
 
 
-def _is_parquet(path: str | Path) -> bool:
-    if str(path) == "-":
-        return False
-    with jsonl.open_input(path) as stream:
-        return stream.read(4) == b"PAR1"
-
-
 Lines: TypeAlias = Iterator[tuple[str, bytes]]
 
 
-def _from_lines(lines: Lines, first: dict[str, Any], name: str) -> Iterator[AnyRecord]:
+def _from_lines(lines: Lines, first: dict[str, Any], name: str, in_pieces: bool) -> Iterable[AnyRecord]:
     if jsonl.is_ours(first):
         return jsonl.read_records(lines)
     objects = ((where, _object(line, where)) for where, line in lines)
@@ -90,7 +100,8 @@ def _from_lines(lines: Lines, first: dict[str, Any], name: str) -> Iterator[AnyR
     if isinstance(first["id"], list):
         return openpi_c.traces((openpi_c.line(where, line) for where, line in objects), name)
     if "answers" in first or "question" in first or "question_metadata" in first:
-        return openpi.traces((openpi.row(where, line) for where, line in objects), name)
+        rows = (openpi.row(where, line) for where, line in objects)
+        return list(openpi.traces(rows, name, in_pieces=True)) if in_pieces else openpi.traces(rows, name)
     raise _unknown(name)
 
 

@@ -81,14 +81,21 @@ def goal_of(procedure_id: str) -> str:
     return html.unescape(procedure_id.rsplit("/", 1)[-1]).replace("-", " ")
 
 
-def traces(rows: Iterable[OpenPIRow], dataset: str) -> Iterator[Trace]:
+def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) -> Iterator[Trace]:
     """One trace for each run of rows of one procedure.
 
-    Steps must count 1, 2, 3 … — except in files that hold answers alone, where a step may be left out.
+    Steps must count 1, 2, 3 … — except in files that hold answers alone, where a step may be left out. With
+    `in_pieces`, answers that repeat a step or stand apart from their procedure's others become traces of their own.
     """
     seen: set[str] = set()
     for procedure_id, run in groupby(rows, key=lambda row: row.procedure_id):
         steps = list(run)
+        if in_pieces and not any(row.has_text for row in steps):
+            for piece in _pieces(steps):
+                with wrong_shape_is_input_error("this step is not in the OpenPI shape", piece[0].where):
+                    trace = _trace(procedure_id, piece, dataset)
+                yield trace
+            continue
         if procedure_id in seen:
             raise InputError(f"duplicate id {procedure_id!r}: its steps stand in two places", where=steps[0].where)
         seen.add(procedure_id)
@@ -104,6 +111,17 @@ def traces(rows: Iterable[OpenPIRow], dataset: str) -> Iterator[Trace]:
         with wrong_shape_is_input_error("this step is not in the OpenPI shape", steps[0].where):
             trace = _trace(procedure_id, steps, dataset)
         yield trace
+
+
+def _pieces(rows: Sequence[OpenPIRow]) -> Iterator[list[OpenPIRow]]:
+    """Runs of rows whose steps ascend."""
+    piece: list[OpenPIRow] = []
+    for row in rows:
+        if piece and row.step <= piece[-1].step:
+            yield piece
+            piece = []
+        piece.append(row)
+    yield piece
 
 
 def _trace(procedure_id: str, rows: Sequence[OpenPIRow], dataset: str) -> Trace:

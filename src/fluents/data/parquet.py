@@ -33,10 +33,9 @@ def write_stream(traces: Iterable[Trace], stream: IO[bytes]) -> None:
     pq.write_table(table, stream)
 
 
-def read(source: str | Path | IO[bytes]) -> Iterator[Trace]:
-    where = str(source)
+def read(stream: IO[bytes], where: str) -> Iterator[Trace]:
     with wrong_shape_is_input_error("not a Parquet file of traces", where):
-        rows = pq.read_table(source).to_pylist()
+        rows = pq.read_table(stream).to_pylist()
     for row in rows:
         with wrong_shape_is_input_error("not a row of a trace", where):
             trace = Trace.model_validate(_back(row, Trace))

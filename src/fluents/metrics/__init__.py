@@ -1,42 +1,164 @@
-"""Every metric of the three papers: exactly as published (`compat`) and done right (`strict`).
+"""Every metric of the papers: exactly as published (`compat`) and done right (`strict`).
 
-    from fluents.metrics import load
-    score = load("original")(gold, predictions, mode="strict")
-    score["bleu"]["f1"], str(score.signature)
+    from fluents.metrics import score
+    found = score("original", "openpi:test", "mine.jsonl", mode="strict")
+    print(found, found.intervals())
 
 Metrics are imported when asked for; each lives in a file of its own.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from fluents.errors import UnknownNameError
+from fluents.errors import EmptyFileError, InputError, UnknownNameError
+from fluents.records import Trace
+from fluents.scoring import Level, Mode, check_choice
+from fluents.task_records import CrepeCase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fluents.scoring.score import Score
 
-METRICS = {
-    "original": "fluents.metrics.original:original",
-    "cluster": "fluents.metrics.cluster:cluster",
-    "schemata": "fluents.metrics.schemata:schemata",
-    "states": "fluents.metrics.states:states",
-    "complete": "fluents.metrics.complete:complete",
-    "clustering": "fluents.metrics.clustering:clustering",
-    "salience": "fluents.metrics.salience:salience",
-    "crepe": "fluents.metrics.crepe:crepe",
-    "consistency": "fluents.metrics.consistency:consistency",
+Metric: TypeAlias = Literal[
+    "original",
+    "cluster",
+    "schemata",
+    "states",
+    "complete",
+    "clustering",
+    "salience",
+    "crepe",
+    "consistency",
+    "error-types",
+    "bertscore",
+    "agreement",
+    "readers",
+]
+
+
+class _Entry(NamedTuple):
+    function: str
+    """ "module:function" of `fluents.metrics`."""
+    reads: Literal["answers", "traces", "cases", "clusters"] = "traces"
+    needs: tuple[str, ...] = ("gold", "pred")
+
+
+METRICS: dict[str, _Entry] = {
+    "original": _Entry("original:original", "answers"),
+    "cluster": _Entry("cluster:cluster", "answers"),
+    "schemata": _Entry("schemata:schemata"),
+    "states": _Entry("states:states"),
+    "complete": _Entry("complete:complete"),
+    "clustering": _Entry("clustering:clustering", "clusters"),
+    "salience": _Entry("salience:salience"),
+    "crepe": _Entry("crepe:crepe", "cases"),
+    "consistency": _Entry("consistency:consistency", needs=("pred",)),
+    "error-types": _Entry("error_types:error_types", "answers"),
+    "bertscore": _Entry("bertscore:bertscore"),
+    "agreement": _Entry("agreement:agreement", needs=()),
+    "readers": _Entry("readers:readers", "answers"),
 }
-"""Name → "module:function"."""
 
 
-def load(name: str) -> Callable[..., Score]:
-    """The function behind a metric's name."""
-    if name not in METRICS:
-        raise UnknownNameError(f"there is no metric {name!r}", fix=f"one of: {', '.join(METRICS)}")
-    module, _, function = METRICS[name].partition(":")
-    found: Callable[..., Score] = getattr(import_module(module), function)
+def score(metric: Metric, gold: Any, pred: Any, *, mode: Mode = "compat", **options: Any) -> Score:
+    """Score predictions against gold.
+
+    `gold` and `pred` are traces (for "crepe", CREPE cases), or the name of a dataset's split ("openpi:test") or of a
+    file. A file is read once, and streams where the metric allows it. "consistency" needs no gold: pass None. For
+    "agreement", which compares raters of salience, either side may be None.
+
+    Mode "compat" gives the published evaluator's number to the last digit; "strict" is the same idea done right.
+    Consistency and agreement are the same in both. `options` are the metric's own, such as `matchers` of "original",
+    `embedder` of "cluster", `level` of "clustering", `encoder` of "bertscore" and `raters` of "agreement".
+
+    >>> found = score("original", "openpi:test", "openpi:gpt2-test")  # doctest: +SKIP
+    >>> found["bleu"]["f1"], found.intervals()["bleu"]["f1"]  # doctest: +SKIP
+    """
+    function = load(metric)
+    check_choice("mode", mode, Mode)
+    parameters = inspect.signature(function).parameters.values()
+    allowed = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    for name in options:
+        if name not in allowed:
+            known = ", ".join(f"`{option}`" for option in allowed if option != "mode") or "none"
+            raise UnknownNameError(f"{metric} has no option `{name}`", fix=f"its options: {known}")
+    sides = read_sides(metric, gold, pred, level=options.get("level", "entities"))
+    taken = sides[1:] if METRICS[metric].needs == ("pred",) else sides
+    return function(*taken, **options, **({"mode": mode} if "mode" in allowed else {}))
+
+
+def load(metric: str) -> Callable[..., Score]:
+    """The function behind a metric's name: gold and predictions in, a score out."""
+    check_choice("metric", metric, Metric)
+    module, _, name = METRICS[metric].function.partition(":")
+    found: Callable[..., Score] = getattr(import_module(f"fluents.metrics.{module}"), name)
     return found
+
+
+def read_sides(metric: str, gold: Any, pred: Any, *, level: Level = "entities") -> tuple[Any, Any]:
+    """Gold and predictions as the metric takes them, read where they are names.
+
+    The same name on both sides is read once, so both can be standard input.
+    """
+    entry = METRICS[metric]
+    for name, side in (("gold", gold), ("pred", pred)):
+        if side is None and name in entry.needs:
+            raise InputError(f"{metric} needs `{name}`", fix="give traces, or the name of a dataset or of a file")
+    if entry.needs == ("pred",):
+        return (), _side(entry, "pred", pred, level)
+    if isinstance(gold, str | Path) and isinstance(pred, str | Path) and str(gold) == str(pred):
+        found = held(_side(entry, "gold", gold, level))
+        return found, found
+    return _side(entry, "gold", gold, level), _side(entry, "pred", pred, level)
+
+
+def held(side: Iterable[Any]) -> Any:
+    """A side that can be gone through again."""
+    return side if isinstance(side, Sequence | Mapping) else list(side)
+
+
+def _side(entry: _Entry, name: str, source: Any, level: Level) -> Any:
+    from fluents.data.file_formats import read, read_answers, read_traces
+
+    if not isinstance(source, str | Path):
+        return _given(entry, name, source)
+    try:
+        if entry.reads == "answers":
+            return read_answers(source)
+        if entry.reads == "clusters":
+            from fluents.metrics.clustering import named_clusters
+
+            return named_clusters(source, level)
+        return _cases(read(source), str(source)) if entry.reads == "cases" else read_traces(source)
+    except EmptyFileError:  # no traces; what that means, the metric says
+        return ()
+
+
+def _given(entry: _Entry, name: str, source: Any) -> Any:
+    if source is None:
+        return ()
+    if isinstance(source, Trace | CrepeCase):
+        return [source]
+    if entry.reads == "cases":
+        return _cases(source, name)
+    return _traces(source, name) if entry.reads == "traces" else source
+
+
+def _cases(records: Iterable[Any], where: str) -> Iterator[CrepeCase]:
+    for record in records:
+        if not isinstance(record, CrepeCase):
+            raise InputError("not CREPE data: it has no events", where=where, fix="use e.g. crepe:dev")
+        yield record
+
+
+def _traces(records: Iterable[Any], name: str) -> Iterator[Trace]:
+    for record in records:
+        if not isinstance(record, Trace):
+            raise InputError(f"`{name}` must hold traces, but holds {type(record).__name__}")
+        yield record

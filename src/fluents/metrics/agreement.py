@@ -1,28 +1,25 @@
-"""How far annotators agree: on labels and ratings here; on clusters with B-cubed, on salience with correlations.
+"""How far raters agree on salience, or annotators on any labels.
 
-`agreement` gives OpenPI-C's measure, the share of items on which all annotators say the same, and Krippendorff's alpha,
-which sets the disagreement seen against the disagreement of chance and copes with missing answers. Alpha is computed
-from the coincidence matrix (Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011): the matrix is a sum over
-items, so the bootstrap can resample it.
+The measures are OpenPI-C's, the share of items on which all say the same, and Krippendorff's alpha, which sets the
+disagreement seen against the disagreement of chance and copes with missing answers. Alpha is computed from the
+coincidence matrix (Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011): the matrix is a sum over items,
+so the bootstrap can resample it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from fluents.errors import InputError, UnknownNameError
-from fluents.metrics.salience import salience
+from fluents.errors import InputError
 from fluents.records import Trace
-from fluents.scoring.greedy_clusters import b_cubed
+from fluents.scoring import Scope, check_choice
 from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, StepRow, Sums
-
-__all__ = ["agreement", "b_cubed", "salience", "salience_items"]
 
 MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
 Rating: TypeAlias = str | float | None
@@ -33,18 +30,64 @@ MAX_VALUES = 50
 """The matrix has a cell for every two values: more of them are measurements rather than labels."""
 
 
-def agreement(items: Iterable[Item], *, level: MeasurementLevel = "nominal") -> Score:
-    """The share of items with full agreement, and alpha for answers that are names, ranks or quantities.
+def agreement(
+    gold: Iterable[Trace],
+    pred: Iterable[Trace],
+    *,
+    level: MeasurementLevel = "ordinal",
+    scope: Scope = "global",
+    raters: Sequence[str] = (),
+) -> Score:
+    """How far the raters of salience in `gold` and `pred` agree, all of them or those named; either side may be empty.
 
-    >>> agreement([("a", ["yes", "yes"]), ("b", ["yes", "no"])])["agreement"]["share"]
+    `level` says what alpha takes ratings for: names ("nominal"), ranks ("ordinal") or quantities ("interval").
+    Ratings are rounded to whole numbers.
+    """
+    check_choice("scope", scope, Scope)
+    ratings: dict[str, Ratings] = {}
+    for trace in (*gold, *pred):
+        of_procedure = ratings.setdefault(trace.id, {})
+        for key, value in _ratings(trace, scope).items():
+            if of_procedure.setdefault(key, value) != value:
+                raise InputError(f"gold and predictions hold different ratings by {key[2]}", where=trace.id)
+    found = dict.fromkeys(rater for of_procedure in ratings.values() for _, _, rater in of_procedure)
+    if unknown := [rater for rater in raters if rater not in found]:
+        raise InputError(f"there is no salience by {unknown[0]!r}", fix=f"choose from: {', '.join(found) or 'nobody'}")
+    chosen = list(raters or found)
+    items = (item for name, of_procedure in ratings.items() for item in _items(name, of_procedure, chosen))
+    signature = Signature.of("agreement", "strict", level=level, scope=scope, raters="+".join(chosen))
+    return replace(item_agreement(items, level=level), signature=signature)
+
+
+Ratings: TypeAlias = dict[tuple[str, int | None, str], float | None]
+"""Entity, step and rater → rating."""
+
+
+def _ratings(trace: Trace, scope: Scope) -> Ratings:
+    return {
+        (rating.entity, rating.step, rating.rater): None if rating.value is None else round(rating.value)
+        for rating in trace.salience
+        if (rating.step is not None) == (scope == "local")
+    }
+
+
+def _items(procedure: str, ratings: Ratings, raters: Sequence[str]) -> Iterator[Item]:
+    """What the raters said of each entity, in the procedure or in each step."""
+    for entity, step in dict.fromkeys((entity, step) for entity, step, rater in ratings if rater in raters):
+        yield procedure, [ratings.get((entity, step, rater)) for rater in raters]
+
+
+def item_agreement(items: Iterable[Item], *, level: MeasurementLevel = "nominal") -> Score:
+    """The share of items with full agreement, and alpha, for answers of any kind.
+
+    >>> item_agreement([("a", ["yes", "yes"]), ("b", ["yes", "no"])])["agreement"]["share"]
     0.5
     """
-    if level not in get_args(MeasurementLevel):
-        raise UnknownNameError(f"unknown level {level!r}", fix=f"one of: {', '.join(get_args(MeasurementLevel))}")
+    check_choice("level", level, MeasurementLevel)
     given = [(procedure, [answer for answer in answers if answer is not None]) for procedure, answers in items]
     comparable = [(procedure, answers) for procedure, answers in given if len(answers) > 1]
     if not comparable:
-        raise InputError("no item has two annotators' answers", fix="give items that several people judged")
+        raise InputError("no item was rated by two raters", fix="agreement needs items that several raters rated")
     values = _values(comparable, level)
     left_out = len(given) - len(comparable)
     figures: dict[str, dict[str, Figure]] = {
@@ -61,19 +104,11 @@ def agreement(items: Iterable[Item], *, level: MeasurementLevel = "nominal") -> 
     )
 
 
-def salience_items(traces: Iterable[Trace], raters: Sequence[str], *, local: bool = False) -> Iterator[Item]:
-    """What the raters said of each entity, in the procedure or (`local`) in each step."""
-    for trace in traces:
-        ratings = {(r.entity, r.step, r.rater): r.value for r in trace.salience if (r.step is not None) == local}
-        for entity, step in dict.fromkeys((entity, step) for entity, step, rater in ratings if rater in raters):
-            yield trace.id, [ratings.get((entity, step, rater)) for rater in raters]
-
-
 def _values(items: Iterable[Item], level: MeasurementLevel) -> list[Rating]:
     """Every value that occurs, numbers in their order."""
     values = {answer for _, answers in items for answer in answers}
     if len(values) > MAX_VALUES:
-        raise InputError(f"{len(values)} different values, more than {MAX_VALUES}", fix="round or group them")
+        raise InputError(f"{len(values)} different values, more than {MAX_VALUES}", fix="round the ratings")
     numbers = [value for value in values if isinstance(value, (int, float)) and np.isfinite(value)]
     if level != "nominal" and len(numbers) < len(values):
         raise InputError(f"{level} agreement needs numbers", fix="level nominal takes any labels")

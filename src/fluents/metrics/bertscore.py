@@ -1,20 +1,20 @@
 """BERTScore (Zhang et al. 2020) as OpenPI2.0 uses it: each prediction against the gold text it resembles most.
 
 For every prediction the largest F1 over all gold texts of its unit, and the mean of that over predictions: gold that
-nothing resembles costs nothing. An encoder turns texts into token vectors; `TransformersEncoder` is one for any model
-of the transformers library. Texts are encoded in batches, each once.
+nothing resembles costs nothing. Units are (entity, attribute) pairs, states or whole sentences. An encoder turns texts
+into token vectors; `TransformersEncoder` is one for any model of the transformers library. Texts are encoded in
+batches, each once.
 
 compat leaves out predictions whose unit has no gold, as the released script does; strict counts them as 0.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from fluents.errors import DataMissingError, InputError, MissingExtraError
 from fluents.metrics.complete import gold_units
 from fluents.metrics.states import by_question
 from fluents.records import Trace
-from fluents.scoring import Mode, Scope
+from fluents.scoring import Mode, Scope, check_choice
 from fluents.scoring.gold_vocabulary import clusters_of, names_of
 from fluents.scoring.procedure_alignment import ProcedurePairs
 from fluents.scoring.score import Score, ShareOf, Signature, Statistics, StepRow
@@ -66,18 +66,52 @@ class BertscoreUnit(NamedTuple):
     gold: Sequence[str]
 
 
-def bertscore(units: Iterable[BertscoreUnit], encoder: TokenEncoder, *, mode: Mode = "compat") -> Score:
-    """The mean over predictions of the best F1 over their unit's gold texts."""
-    digests: list[int] = []
-    statistics = Statistics.collect(("f1", "predictions"), _rows(units, encoder, mode, digests))
-    if not len(statistics):
-        raise InputError("there is nothing to score", fix="is the gold or the prediction file empty?")
-    data = hashlib.sha256(str(sum(digests)).encode()).hexdigest()[:8]  # a sum: the order of the units is no matter
-    signature = Signature.of("bertscore", mode, encoder=encoder.name, avg="predictions", data=data)
-    return Score("bertscore", statistics, {"bertscore": {"f1": ShareOf("f1", "predictions")}}, signature)
+Compared: TypeAlias = Literal["schemata", "states", "complete"]
+"""(entity, attribute) pairs; the states of given pairs; whole sentences."""
+
+PAPER_ENCODER = "microsoft/deberta-xlarge-mnli"
 
 
-def _rows(units: Iterable[BertscoreUnit], encoder: TokenEncoder, mode: Mode, digests: list[int]) -> Iterator[StepRow]:
+def bertscore(
+    gold: Iterable[Trace],
+    pred: Iterable[Trace],
+    *,
+    mode: Mode = "compat",
+    of: Compared = "schemata",
+    scope: Scope | None = None,
+    expanded: bool = False,
+    encoder: TokenEncoder | str = PAPER_ENCODER,
+    layer: int | None = None,
+) -> Score:
+    """The mean over predictions of the best F1 over the gold texts of their unit.
+
+    `scope` is for schemata: pairs of the whole procedure ("global", the default) or of each step. `expanded` lets the
+    added paraphrases count as gold. `encoder` is a model of the transformers library, by name or folder, or an object.
+    """
+    check_choice("of", of, Compared)
+    if scope is not None:
+        check_choice("scope", scope, Scope)
+    if of != "schemata" and scope is not None:
+        raise InputError(f"`scope` is for schemata, not for {of}", fix="leave `scope` out")
+    if of == "states" and expanded:
+        raise InputError("`expanded` is for schemata and complete, not for states", fix="leave `expanded` out")
+    if not isinstance(encoder, str) and layer is not None:
+        raise InputError("`layer` is for an encoder given by name", fix="set the layer of the encoder itself")
+    pairs = ProcedurePairs(gold, pred, mode)
+    if of == "schemata":
+        units = schemata_units(pairs, scope=scope or "global", expanded=expanded)
+    else:
+        units = states_units(pairs) if of == "states" else complete_units(pairs, expanded=expanded)
+    loaded = TransformersEncoder(encoder, layer=layer) if isinstance(encoder, str) else encoder
+    statistics = Statistics.collect(("f1", "predictions"), unit_rows(units, loaded, mode))
+    row = " ".join((of, *([scope or "global"] if of == "schemata" else []), *(["+exp"] if expanded else [])))
+    signature = Signature.of("bertscore", mode, of=row, encoder=loaded.name, avg="predictions", data=pairs.data_hash)
+    figures = {row: {"f1": ShareOf("f1", "predictions")}}
+    return Score("bertscore", statistics, figures, signature, tuple(pairs.warnings))
+
+
+def unit_rows(units: Iterable[BertscoreUnit], encoder: TokenEncoder, mode: Mode) -> Iterator[StepRow]:
+    """For each unit the sum of its predictions' best F1s, and their number."""
     known: dict[str, Tokens] = {}
     for window in _windows(units):
         texts = dict.fromkeys(text for unit in window for text in (*unit.predictions, *unit.gold))
@@ -85,8 +119,6 @@ def _rows(units: Iterable[BertscoreUnit], encoder: TokenEncoder, mode: Mode, dig
         new = [text for text in texts if text not in known]
         known.update(zip(new, encoder(new), strict=True))
         for unit in window:
-            content = repr((unit.procedure_id, unit.step, sorted(unit.gold))).encode()
-            digests.append(int.from_bytes(hashlib.sha256(content).digest(), "big"))
             counted = len(unit.predictions) if unit.gold or mode == "strict" else 0
             yield unit.procedure_id, unit.step, (sum(_best_f1s(unit, known)), counted)
 
@@ -192,13 +224,14 @@ class TransformersEncoder:
 
 # What OpenPI2.0 compares
 
+TracePairs: TypeAlias = Iterable[tuple[Trace, Trace]]
+"""Gold and prediction of each procedure."""
 
-def schemata_units(
-    gold: Iterable[Trace], pred: Iterable[Trace], *, scope: Scope, expanded: bool = False, mode: Mode = "compat"
-) -> Iterator[BertscoreUnit]:
+
+def schemata_units(pairs: TracePairs, *, scope: Scope, expanded: bool = False) -> Iterator[BertscoreUnit]:
     """ "attribute of entity" of every predicted pair, against all names of all gold pairs: of the procedure's clusters,
     or of the changes of the same step."""
-    for meant, said in ProcedurePairs(gold, pred, mode):
+    for meant, said in pairs:
         names = {
             (cluster.name, attribute.name): [
                 f"{a} of {e}"
@@ -209,8 +242,8 @@ def schemata_units(
             for attribute in cluster.attributes
         }
         if scope == "global":
-            pairs = dict.fromkeys(f"{change.attribute} of {change.entity}" for change in said.changes)
-            yield BertscoreUnit(meant.id, 0, list(pairs), [text for texts in names.values() for text in texts])
+            distinct = dict.fromkeys(f"{change.attribute} of {change.entity}" for change in said.changes)
+            yield BertscoreUnit(meant.id, 0, list(distinct), [text for texts in names.values() for text in texts])
             continue
         for step, _, changes in meant.by_step():
             texts = [text for change in changes for text in names[change.entity, change.attribute]]
@@ -219,12 +252,12 @@ def schemata_units(
             )
 
 
-def states_units(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat") -> Iterator[BertscoreUnit]:
+def states_units(pairs: TracePairs) -> Iterator[BertscoreUnit]:
     """Every state before, and every state after, against the gold's first wording of the same entity and attribute.
 
     They are found by name, as in `states`: an answer that is missing moves no other.
     """
-    for meant, said in ProcedurePairs(gold, pred, mode):
+    for meant, said in pairs:
         asked = by_question(meant, str)
         for question, answers in by_question(said, str).items():
             for theirs, ours in zip_longest(answers, asked.get(question, [])[: len(answers)]):
@@ -232,11 +265,9 @@ def states_units(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "
                 yield BertscoreUnit(meant.id, theirs.step, [theirs.after], [ours.after] if ours else [])
 
 
-def complete_units(
-    gold: Iterable[Trace], pred: Iterable[Trace], *, expanded: bool = False, mode: Mode = "compat"
-) -> Iterator[BertscoreUnit]:
+def complete_units(pairs: TracePairs, *, expanded: bool = False) -> Iterator[BertscoreUnit]:
     """Every predicted sentence against all sentences of the gold units of its step."""
-    for meant, said in ProcedurePairs(gold, pred, mode):
+    for meant, said in pairs:
         answers = {step.step: step.sentences for step in steps_of([said])}
         for step, units in gold_units(meant, expanded=expanded).items():
             yield BertscoreUnit(

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fluents.errors import InputError
 from fluents.records import Reject, StateChange
 from fluents.scoring import Mode
 from fluents.scoring.greedy_clusters import given_clusters, greedy_clusters
 from fluents.scoring.score import Figure, Floats, Ratio, Score, Signature, Statistics, StepRow, macro, micro
 from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
-from fluents.text.embedders import Embedder, StaticEmbedder
+from fluents.text.embedders import STATIC, Embedder, load_embedder
 from fluents.text.matchers import PUBLISHED, Answer, Matcher, named
 from fluents.text.template import NO_CHANGE_SENTENCE
 
@@ -33,11 +34,18 @@ def cluster(
     *,
     mode: Mode = "compat",
     matchers: Sequence[str] = PUBLISHED,
-    embedder: Embedder | None = None,
+    embedder: Embedder | str = STATIC,
+    threshold: float | None = None,
 ) -> Score:
-    """Score clusters of predictions against clusters of gold: a row of precision, recall and F1 for every matcher."""
+    """Score clusters of predictions against clusters of gold: a row of precision, recall and F1 for every matcher.
+
+    `embedder` is "wordllama-256", "all-MiniLM-L6-v2", any sentence-transformers model, or an object; answers more
+    similar than `threshold` are one cluster. Known embedders have a threshold of their own.
+    """
     by_name = named(matchers)
-    embed = embedder or StaticEmbedder()
+    embed = load_embedder(embedder, threshold) if isinstance(embedder, str) else embedder
+    if embed is embedder and threshold is not None:
+        raise InputError("`threshold` is for an embedder given by name", fix="set the threshold of the embedder itself")
     alignment = Alignment(gold, pred, mode)
     origins: Counter[str] = Counter()
     statistics = Statistics.collect(_columns(by_name), _rows(alignment, by_name, mode, embed, origins))

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from fluents.data import cluster_labels
+from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.scoring import Level, Mode, check_choice
@@ -28,17 +31,18 @@ Groupings: TypeAlias = Mapping[tuple[str, str], Grouping]
 """Keyed by procedure id, and by entity where the names are its attributes ("" where they are the entities)."""
 
 
+Clusterings: TypeAlias = Iterable[Trace] | Groupings | Sequence[Groupings]
+"""Traces with clusters, plain clusters, or those of several runs."""
+
+
 def clustering(
-    gold: Iterable[Trace] | Groupings,
-    *runs: Iterable[Trace] | Groupings,
-    mode: Mode = "compat",
-    level: Level = "entities",
+    gold: Iterable[Trace] | Groupings, pred: Clusterings, *, mode: Mode = "compat", level: Level = "entities"
 ) -> Score:
     """Score the clusters of one prediction, or the mean over several runs'."""
     check_choice("mode", mode, Mode)
     check_choice("level", level, Level)
     meant = _groupings(gold, level)
-    said = [_groupings(run, level) for run in runs]
+    said = _runs(pred, level)
     warnings = _disagreements(meant, said)
     if warnings and mode == "strict":
         raise InputError("; ".join(warnings), fix="compat mode scores what both sides have")
@@ -70,9 +74,37 @@ def _groupings(source: Iterable[Trace] | Groupings, level: Level) -> Groupings:
     return source if isinstance(source, Mapping) else groupings_of(source, level)
 
 
+def _runs(pred: Clusterings, level: Level) -> list[Groupings]:
+    if isinstance(pred, Mapping):
+        return [pred]
+    runs: list[Groupings] = []
+    traces: list[Trace] = []
+    for one in pred:
+        if isinstance(one, Trace):
+            traces.append(one)
+        else:
+            runs.append(one)
+    return runs or [groupings_of(traces, level)]
+
+
+def named_clusters(name: str | Path, level: Level) -> Clusterings:
+    """The clusters OpenPI2.0 released, by one of the names below, or those of a dataset or a file."""
+    if str(name) == LABELS:
+        return cluster_labels.entity_labels() if level == "entities" else cluster_labels.attribute_labels()
+    if str(name) != RUNS:
+        return read_traces(name)
+    if level == "entities":
+        return [cluster_labels.entity_run(run) for run in cluster_labels.ENTITY_RUNS]
+    return [cluster_labels.attribute_run()]
+
+
+LABELS, RUNS = "openpi2:labels", "openpi2-outputs:clusters"
+"""The clusters a person made of ten procedures, and those a language model made of them in several runs."""
+
+
 def _disagreements(gold: Groupings, runs: Sequence[Groupings]) -> tuple[str, ...]:
     if not any(gold.values()) or not runs:
-        raise InputError("there are no clusters to compare", fix="give gold clusters and at least one prediction's")
+        raise InputError("there are no clusters to compare", fix="gold and predictions both need clusters")
     found = []
     for run in runs:
         for what, keys in (("gold without a prediction", gold.keys() - run), ("not in the gold", run.keys() - gold)):

@@ -1,7 +1,7 @@
 """Scores of what people judged: OpenPI2.0's error analysis and expansions, OpenPI-C's hallucinations.
 
 Judgements are plain tuples; `fluents.data.human_judgements` reads the released ones. For hallucinations nothing was
-released: `write_form` makes a table a person fills in, and `hallucinations` reads it back.
+released: `write_form` makes a table that a person fills in, and `hallucinations` scores it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from fluents.data import human_judgements
 from fluents.errors import InputError
 from fluents.jsonl import atomic_output, open_input
 from fluents.records import Trace
@@ -25,6 +26,21 @@ MISSING, UNJUDGED = "missing", "unjudged"
 
 Judgement: TypeAlias = tuple[str, int, str, str, str]
 """Procedure id, step, entity, attribute, and a verdict, MISSING or UNJUDGED."""
+
+
+EXPANSIONS = "expansions"
+
+
+def judgements(source: str | Path) -> Score:
+    """The score of released judgements ("davinci", "gpt-3.5" or "expansions"), or of a form that was filled in."""
+    if str(source) == EXPANSIONS:
+        return expansion_quality(human_judgements.expansion_judgements())
+    if str(source) in human_judgements.MODELS:
+        return error_analysis(human_judgements.schemata_judgements(str(source)))
+    if str(source) != "-" and not Path(source).exists():
+        known = ", ".join((*human_judgements.MODELS, EXPANSIONS))
+        raise InputError("no such judgements", where=source, fix=f"use {known}, or a form that was filled in")
+    return hallucinations(source)
 
 
 def error_analysis(judgements: Iterable[Judgement]) -> Score:

@@ -6,11 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
+from fluents.metrics.salience import by_procedure
+from fluents.records import Trace
 from fluents.report.plots import WIDTH, figure, letter, text
 from fluents.report.trace_page import short, visible
+from fluents.scoring.score import Score
 
 Correlations = Mapping[str, float | None]
 """Procedure → correlation, None where it is not defined."""
+
+
+def raters_plot(gold: Iterable[Trace], scores: Mapping[str, Score], reference: str) -> str:
+    """The file's content for scores of the metric salience, rater by rater."""
+    found = {name: by_procedure(score) for name, score in scores.items()}
+    rated = {procedure for one in found.values() for procedure in one}
+    goals = {trace.id: trace.procedure.goal or trace.id for trace in gold if trace.id in rated}
+    return correlation_plot(f"Correlation of global salience with {reference}, by procedure", goals, found)
+
 
 _LINE, _DOT, _COLOURS = 18, 8, 7
 _LEFT, _RIGHT = 30, WIDTH - 14

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from fluents.report.plots import Bar
-from fluents.report.score_page import TITLES
-from fluents.report.score_report import METRICS, ROW, ScoredSystem, ScoreReport
-from fluents.report.score_tables import number, with_interval
+from fluents.report.score_report import METRICS, ROW, TITLES, ScoredSystem, ScoreReport
+from fluents.report.score_tables import with_interval
 from fluents.report.terminal import counted
 from fluents.report.trace_page import short, visible
 from fluents.scoring.bootstrap import FEWEST
+from fluents.scoring.score import number
 from fluents.scoring.worst_steps import StepCase
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~#!$])")

@@ -1,4 +1,4 @@
-"""Everything a report says of some systems on one gold, before it is written as HTML or Markdown."""
+"""A report on some systems and one gold: everything it says, and its HTML page (no script, nothing loaded)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from fluents.metrics.cluster import cluster
 from fluents.metrics.error_types import PRINTED, error_types
 from fluents.metrics.original import original
 from fluents.records import Trace
-from fluents.report.plots import Bar, Point, letter
+from fluents.report.plots import Bar, Point, bars, letter, precision_recall
 from fluents.report.published_results import Published, published
-from fluents.report.score_tables import number, with_interval
+from fluents.report.score_tables import with_interval
 from fluents.report.terminal import counted
+from fluents.report.trace_page import asset, policy, template
 from fluents.scoring import Mode
-from fluents.scoring.bootstrap import Intervals, intervals, part_intervals
+from fluents.scoring.bootstrap import FEWEST, Intervals, part_intervals
 from fluents.scoring.breakdowns import by_position, by_topic
-from fluents.scoring.score import Score
+from fluents.scoring.score import Score, number
 from fluents.scoring.worst_steps import StepCase, best_steps, cases, worst_steps
-from fluents.text.embedders import Embedder
+from fluents.text.embedders import STATIC, Embedder
 
 METRICS = ("original", "cluster")
+TITLES = {"original": "Original metric (OpenPI)", "cluster": "Cluster metric (OpenPI-C)"}
 ROW = "rouge"
 """The row of a score that parts are drawn and steps are ranked by: it tells more than zeros of most steps."""
 
@@ -47,7 +49,8 @@ class ScoredSystem:
 
     def cells(self, metric: str, row: str) -> list[str]:
         """Precision, recall and F1 with their intervals."""
-        between = (self.intervals[metric] or {}).get(row, {})
+        known = self.intervals[metric]
+        between = known[row] if known else {}
         return [with_interval(value, between.get(name)) for name, value in self.scores[metric].rows[row].items()]
 
     def bar(self, kind: str, name: str) -> Bar | None:
@@ -110,7 +113,7 @@ def score_report(
     predictions: Mapping[str, Sequence[Trace]],
     *,
     mode: Mode = "compat",
-    embedder: Embedder | None = None,
+    embedder: Embedder | str = STATIC,
     examples: int = 5,
 ) -> ScoreReport:
     """Score every prediction by the original and the cluster metric, with its parts, errors and extreme steps.
@@ -132,7 +135,7 @@ def _system(
     gold: Sequence[Trace],
     pred: Sequence[Trace],
     mode: Mode,
-    embedder: Embedder | None,
+    embedder: Embedder | str,
     examples: int,
 ) -> ScoredSystem:
     scores = {
@@ -146,10 +149,37 @@ def _system(
         name,
         called,
         scores,
-        {metric: intervals(score) if score.n_procedures > 1 else None for metric, score in scores.items()},
+        {metric: score.intervals() if score.n_procedures > 1 else None for metric, score in scores.items()},
         parts,
         {kind: part_intervals(found) for kind, found in parts.items()},
         error_types(gold, pred, mode=mode),
         cases(worst_steps(whole, examples, ROW), gold, pred),
         cases(best_steps(whole, examples, ROW), gold, pred),
+    )
+
+
+def score_page(report: ScoreReport) -> str:
+    """The whole page."""
+    css = asset("page.css") + asset("score.css")
+    parts = {kind: report.parts(kind) for kind in ("topic", "position")}
+    plots = {
+        metric: precision_recall(f"pr-{metric}", f"Precision over recall, {metric} metric", list(report.points(metric)))
+        for metric in METRICS
+    }
+    charts = [
+        (kind, bars(f"by-{kind}", f"F1 ({ROW}, original metric) by {kind}", groups))
+        for kind, groups in parts.items()
+        if groups
+    ]
+    return template("score.html").render(
+        title=f"Scores on {report.gold}",
+        report=report,
+        metrics=METRICS,
+        titles=TITLES,
+        row=ROW,
+        fewest=FEWEST,
+        plots=plots,
+        charts=charts,
+        css=css,
+        policy=policy(css),
     )

@@ -13,21 +13,12 @@ from rich.text import Text
 from fluents.metrics.error_types import PRINTED
 from fluents.report.published_results import Published
 from fluents.report.terminal import counted, plain, table_of
-from fluents.scoring.bootstrap import FEWEST, Difference, Interval, Intervals
-from fluents.scoring.score import Score
+from fluents.scoring.bootstrap import FEWEST, Comparison, Interval, Intervals
+from fluents.scoring.score import Score, number
 from fluents.scoring.worst_steps import StepCase
 
 MAIN = ("f1", "accuracy", "r", "share")
 """The column that tells most, by whichever of these names a score has it."""
-
-
-COUNTS = ("undefined",)
-"""Columns that count."""
-
-
-def number(value: float, decimals: int = 2) -> str:
-    """A number with so many decimals; – where there is none."""
-    return f"{value:.{decimals}f}" if math.isfinite(value) else "–"
 
 
 def with_interval(value: float, interval: Interval | None, decimals: int = 2) -> str:
@@ -37,45 +28,36 @@ def with_interval(value: float, interval: Interval | None, decimals: int = 2) ->
     return f"{number(value, decimals)} [{number(interval.low, decimals)}, {number(interval.high, decimals)}]"
 
 
-def decimals(score: Score, column: str) -> int:
-    """Two for percentages, three for correlations, none for counts."""
-    return 0 if column in COUNTS else 2 if score.scale == 100 else 3
-
-
 def main_column(score: Score) -> str:
     columns = next(iter(score.figures.values()))
     return next((name for name in MAIN if name in columns), next(iter(columns)))
 
 
-def columns_of(score: Score) -> list[str]:
-    return list(dict.fromkeys(column for columns in score.figures.values() for column in columns))
-
-
 def score_table(score: Score, intervals: Intervals | None) -> Table:
     """A row for every matcher or scope, a column for every figure, each with its 95 % interval."""
-    columns = columns_of(score)
+    columns = score.columns
     rows = []
     for row, values in score.rows.items():
-        between = (intervals or {}).get(row, {})
+        between = intervals[row] if intervals else {}
         cells = (
-            with_interval(values[name], between.get(name), decimals(score, name)) if name in values else ""
+            with_interval(values[name], between.get(name), score.decimals(name)) if name in values else ""
             for name in columns
         )
         rows.append([row, *cells])
     return table_of(["", *columns], rows)
 
 
-def notes(score: Score, intervals: Intervals | None) -> Text:
-    """What stands under a table: how much was scored, and what the brackets mean."""
+def notes(score: Score, *, with_intervals: bool) -> Text:
+    """The line under a table: how much was scored, and what the brackets mean."""
     counts = [counted(score.n_procedures, "procedure"), *([counted(score.n_steps, "step")] if score.n_steps else [])]
-    between = "" if intervals is None else "; in brackets 95 % intervals, procedures resampled"
+    between = "; in brackets: 95 % confidence intervals from resampled procedures" if with_intervals else ""
     return plain(f"{', '.join(counts)}{between}", "dim")
 
 
 def published_table(score: Score, known: Sequence[Published], ours: str) -> Table:
     """This score's main figures beside the published ones."""
     column = main_column(score)
-    places = decimals(score, column)
+    places = score.decimals(column)
     rows = [row for row in score.rows if any(column in one.numbers.get(row, {}) for one in known)]
     cells = [[ours, *(number(score.rows[row][column], places) for row in rows), "this score"]]
     for one in known:
@@ -87,6 +69,13 @@ def published_table(score: Score, known: Sequence[Published], ours: str) -> Tabl
     return table
 
 
+def raters_table(scores: Mapping[str, Score]) -> Table:
+    """Everybody's correlations with the reference, the system first."""
+    first = next(iter(scores.values()))
+    rows = [[rater, *(number(values["r"], 3) for values in score.rows.values())] for rater, score in scores.items()]
+    return table_of(["r", *first.rows], rows)
+
+
 def parts_table(parts: Mapping[str, Score], between: Mapping[str, Intervals], kind: str) -> Table:
     """A breakdown: under every row of the score the parts with its main figure; all figures are in the JSON."""
     first = next(iter(parts.values()))
@@ -95,7 +84,7 @@ def parts_table(parts: Mapping[str, Score], between: Mapping[str, Intervals], ki
     for row in first.rows:
         for name, part in parts.items():
             interval = between[name][row][column] if name in between else None
-            figure = with_interval(part.rows[row][column], interval, decimals(part, column))
+            figure = with_interval(part.rows[row][column], interval, part.decimals(column))
             lines.append([row, name, f"{part.n_procedures:,}", f"{part.n_steps:,}", figure])
     table = table_of(["", f"by {kind}", "procedures", "steps", column], lines, words=2)
     if len(between) < len(parts):
@@ -113,20 +102,9 @@ def errors_table(score: Score) -> Table:
     return table_of([f"wrong in, of {wrong:,} predictions", "%", "2020 paper, by hand"], rows)
 
 
-def comparison_table(
-    first: Score, second: Score, found: Mapping[str, Mapping[str, Difference]], names: tuple[str, str]
-) -> Table:
+def comparison_table(found: Comparison, names: tuple[str, str]) -> Table:
     """Two systems, their difference with its interval, and the two tests."""
-    rows = []
-    for row, columns in found.items():
-        for column, difference in columns.items():
-            places = decimals(first, column)
-            values = (number(score.rows[row][column], places) for score in (first, second))
-            between = with_interval(difference.value, difference.interval, places)
-            chances = (difference.p_bootstrap, difference.p_randomisation)
-            rows.append([f"{row} {column}", *values, between, *(f"{chance:.4f}" for chance in chances)])
-    title = f"A: {names[0]}\nB: {names[1]}"
-    return table_of(["", "A", "B", "A − B", "p, bootstrap", "p, randomisation"], rows, title)
+    return table_of(found.HEADING, found.lines(), f"A: {names[0]}\nB: {names[1]}")
 
 
 def cases_view(found: Iterable[StepCase]) -> RenderableType:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluents.errors import InputError
-from fluents.scoring.score import Floats, Score
+from fluents.scoring.score import RESAMPLES, Floats, Score, number, text_table
 
-RESAMPLES = 10_000
 FEWEST = 10
 """Procedures that a part of a score must have for intervals: fewer, drawn again and again, look surer than they are."""
 _NUMBERS_AT_ONCE = 4_000_000  # resamples × procedures held in memory together
@@ -27,8 +26,24 @@ class Interval(NamedTuple):
     high: float
 
 
-Intervals: TypeAlias = Mapping[str, Mapping[str, Interval]]
-"""Row → column → (low, high)."""
+class Intervals(dict[str, dict[str, Interval]]):
+    """Row → column → Interval; prints as a table."""
+
+    def __init__(self, score: Score, found: Mapping[str, dict[str, Interval]]) -> None:
+        super().__init__(found)
+        self._score = score
+
+    def __str__(self) -> str:
+        columns = self._score.columns
+        rows = (
+            [row, *(_brackets(found[name], self._score.decimals(name)) if name in found else "" for name in columns)]
+            for row, found in self.items()
+        )
+        return text_table(["", *columns], rows)
+
+
+def _brackets(interval: Interval, decimals: int) -> str:
+    return f"[{number(interval.low, decimals)}, {number(interval.high, decimals)}]"
 
 
 @dataclass(frozen=True)
@@ -41,18 +56,44 @@ class Difference:
     p_randomisation: float
 
 
-def intervals(
-    score: Score, *, resamples: int = RESAMPLES, level: float = 0.95, seed: int = 0
-) -> dict[str, dict[str, Interval]]:
+class Comparison(dict[str, dict[str, Difference]]):
+    """Two systems on the same gold: row → column → Difference; prints as a table."""
+
+    def __init__(self, first: Score, second: Score, found: Mapping[str, dict[str, Difference]]) -> None:
+        super().__init__(found)
+        self.first, self.second = first, second
+
+    HEADING = ("", "A", "B", "A − B", "interval", "p (bootstrap)", "p (randomisation)")
+
+    def lines(self) -> Iterator[list[str]]:
+        """A line for every figure, under HEADING."""
+        for row, columns in self.items():
+            for column, difference in columns.items():
+                places = self.first.decimals(column)
+                values = (self.first[row][column], self.second[row][column], difference.value)
+                chances = (difference.p_bootstrap, difference.p_randomisation)
+                yield [
+                    f"{row} {column}",
+                    *(number(value, places) for value in values),
+                    _brackets(difference.interval, places),
+                    *(f"{chance:.4f}" for chance in chances),
+                ]
+
+    def __str__(self) -> str:
+        return f"{text_table(self.HEADING, self.lines())}\n{self.first.signature}"
+
+
+def intervals(score: Score, *, resamples: int = RESAMPLES, level: float = 0.95, seed: int = 0) -> Intervals:
     """The percentile interval of every figure of a score: row → column → (low, high)."""
     _check(score, resamples, level)
     _, totals = score.statistics.by_procedure()
     sums = np.concatenate([weights @ totals for weights in _resampled(len(totals), resamples, seed)])
     computed = score.compute(score.statistics.named(sums))
-    return {
+    found = {
         row: {column: _percentiles(values, level) for column, values in columns.items()}
         for row, columns in computed.items()
     }
+    return Intervals(score, found)
 
 
 def part_intervals(parts: Mapping[str, Score]) -> dict[str, Intervals]:
@@ -62,7 +103,7 @@ def part_intervals(parts: Mapping[str, Score]) -> dict[str, Intervals]:
 
 def compare(
     first: Score, second: Score, *, resamples: int = RESAMPLES, level: float = 0.95, seed: int = 0
-) -> dict[str, dict[str, Difference]]:
+) -> Comparison:
     """Test two systems on the same gold: row → column → difference.
 
     The paired bootstrap draws the same procedures for both and asks how often the difference strays from its mean as
@@ -77,7 +118,7 @@ def compare(
     kept = np.concatenate([mask @ (ours - theirs) for mask in _swaps(len(ours), resamples, seed)])
     swapped = _differences(first, theirs.sum(axis=0) + kept, ours.sum(axis=0) - kept)
     observed = _differences(first, ours.sum(axis=0), theirs.sum(axis=0))
-    return {
+    found = {
         row: {
             column: Difference(
                 value=float(value),
@@ -89,13 +130,17 @@ def compare(
         }
         for row, columns in observed.items()
     }
+    return Comparison(first, second, found)
 
 
 def _check(score: Score, resamples: int, level: float) -> None:
     if score.n_procedures < 2:
-        raise InputError(f"resampling procedures needs at least two, this score has {score.n_procedures}")
+        raise InputError(f"intervals need at least two procedures, and this score has {score.n_procedures}")
     if resamples < 1 or not 0 < level < 1:
-        raise InputError(f"cannot draw {resamples} resamples for a {level:.0%} interval", fix="e.g. 10000 and 0.95")
+        raise InputError(
+            f"cannot draw {resamples} resamples for a {level:.0%} interval",
+            fix="use e.g. `resamples` 10000 and `level` 0.95",
+        )
 
 
 def _paired_totals(first: Score, second: Score) -> tuple[Floats, Floats]:
@@ -103,7 +148,7 @@ def _paired_totals(first: Score, second: Score) -> tuple[Floats, Floats]:
     differing = first.signature.differences(second.signature)
     if differing:
         told = ", ".join(f"{key} {ours} and {theirs}" for key, (ours, theirs) in differing.items())
-        raise InputError(f"these scores cannot be compared, their signatures differ: {told}")
+        raise InputError(f"these scores cannot be compared: their signatures differ in {told}")
     names, ours = first.statistics.by_procedure()
     other_names, theirs = second.statistics.by_procedure()
     place = {name: index for index, name in enumerate(other_names)}

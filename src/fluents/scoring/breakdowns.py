@@ -7,11 +7,12 @@ out of a modality's: the released numbers keep them).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal, Protocol, TypeAlias, get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, Protocol, TypeAlias
 
-from fluents.errors import InputError, UnknownNameError
+from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
+from fluents.scoring import check_choice
 from fluents.scoring.score import Score
 from fluents.text.mentions import mentioned
 
@@ -105,7 +106,7 @@ def by_modality(
     for modality in ("with_image", "without_image"):
         golds = [_only(trace, _seen_by(modality)) for trace in meant]
         if not any(trace.changes for trace in golds):
-            raise InputError("the gold does not say who saw the image", fix="use OpenPI's dev or test set")
+            raise InputError("the gold does not say who saw the image", fix="use the dev or test set of OpenPI")
         sides = (golds, said) if all_steps else _on_common_steps(golds, said, golds)
         found[modality.replace("_", " ")] = metric(*sides)
     return found
@@ -123,44 +124,38 @@ def _only(trace: Trace, keep: Callable[[str, StateChange], bool]) -> Trace:
 
 def _on_common_steps(
     gold: Iterable[Trace], pred: Iterable[Trace], deciding: Iterable[Trace]
-) -> tuple[Iterator[Trace], Iterator[Trace]]:
+) -> tuple[list[Trace], list[Trace]]:
     """Both sides on the steps of which one of the deciding traces says something."""
     steps: dict[str, set[int]] = {}
     for trace in deciding:
         steps.setdefault(trace.id, set()).update(change.step for change in trace.changes)
 
-    def limited(traces: Iterable[Trace]) -> Iterator[Trace]:
-        for trace in traces:
-            wanted = steps.get(trace.id, set())
-            yield trace.model_copy(
-                update={
-                    "covered": tuple(step for step in trace.covered_steps if step in wanted),
-                    "changes": tuple(change for change in trace.changes if change.step in wanted),
-                    "rejects": tuple(reject for reject in trace.rejects if reject.step in wanted),
-                }
-            )
+    def limited(trace: Trace) -> Trace:
+        wanted = steps.get(trace.id, set())
+        return trace.model_copy(
+            update={
+                "covered": tuple(step for step in trace.covered_steps if step in wanted),
+                "changes": tuple(change for change in trace.changes if change.step in wanted),
+                "rejects": tuple(reject for reject in trace.rejects if reject.step in wanted),
+            }
+        )
 
-    return limited(gold), limited(pred)
+    return [limited(trace) for trace in gold], [limited(trace) for trace in pred]
 
 
 def breakdown(
-    kind: str,
-    score: Score,
-    gold: Callable[[], Iterable[Trace]],
-    pred: Callable[[], Iterable[Trace]],
-    metric: StepMetric,
+    kind: Kind, score: Score, gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetric
 ) -> dict[str, Score]:
-    """The parts of a score under one of the `Kind`s. Gold and predictions are read again only where it takes them."""
-    if kind not in get_args(Kind):
-        raise UnknownNameError(f"no breakdown by {kind!r}", fix=f"one of: {', '.join(get_args(Kind))}")
+    """The parts of a score. Gold and predictions are looked at again for every kind but "position"."""
+    check_choice("breakdown", kind, Kind)
     if kind == "position":
         return by_position(score)
     if kind == "mentioned":
-        return by_mentioned(gold(), pred(), metric)
+        return by_mentioned(gold, pred, metric)
     if kind == "modality":
-        return by_modality(gold(), pred(), metric, all_steps=("mode", "compat") in score.signature.entries)
-    topics = {trace.id: trace.procedure.topic for trace in gold()}
+        return by_modality(gold, pred, metric, all_steps=("mode", "compat") in score.signature.entries)
+    topics = {trace.id: trace.procedure.topic for trace in gold}
     parts = by_topic(score, topics) if kind == "topic" else by_seen(score, topics)
     if not any(topics.values()):
-        raise InputError("the gold's procedures have no topics", fix="use OpenPI's dev or test set")
+        raise InputError("the gold procedures have no topics", fix="use the dev or test set of OpenPI")
     return parts

@@ -12,16 +12,20 @@ statistics and its figures, and the bootstrap recomputes any figure from resampl
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluents.version import __version__
+
+if TYPE_CHECKING:
+    from fluents.scoring.bootstrap import Intervals
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -33,6 +37,12 @@ Figure: TypeAlias = Callable[[Sums], Floats]
 
 StepRow: TypeAlias = tuple[str, int, Sequence[float]]
 """Procedure id, step (0 where the row stands for the whole procedure), and a value for every column."""
+
+RESAMPLES = 10_000
+"""How often the bootstrap draws the procedures again."""
+
+COUNTS = ("count", "undefined")
+"""Columns that count, and are shown without decimals."""
 
 UNITS = "units"
 """The column every `Statistics` has beside its own: 1 in each row, so that a mean is a ratio like any other."""
@@ -191,14 +201,32 @@ class Score:
     def __getitem__(self, row: str) -> dict[str, float]:
         return self.rows[row]
 
-    def __repr__(self) -> str:
-        """The figures, a line a row, and the signature: what one wants to see when one prints a score."""
-        digits = 2 if self.scale > 1 else 3
-        lines = [
-            f"{row}: " + ", ".join(f"{column} {value:.{digits}f}" for column, value in columns.items())
-            for row, columns in self.rows.items()
-        ]
-        return "\n".join((*lines, str(self.signature)))
+    @property
+    def columns(self) -> list[str]:
+        """The columns of all rows, each once."""
+        return list(dict.fromkeys(column for columns in self.figures.values() for column in columns))
+
+    def decimals(self, column: str) -> int:
+        """How many to show: two for percentages, three for correlations and shares, none for counts."""
+        return 0 if column in COUNTS else 2 if self.scale == 100 else 3
+
+    def intervals(self, *, resamples: int = RESAMPLES, level: float = 0.95, seed: int = 0) -> Intervals:
+        """The confidence interval of every figure, from resampled procedures: `score.intervals()["bleu"]["f1"].low`."""
+        from fluents.scoring.bootstrap import intervals
+
+        return intervals(self, resamples=resamples, level=level, seed=seed)
+
+    def __str__(self) -> str:
+        """A table of the figures, the warnings, and the signature."""
+        columns = self.columns
+        lines = (
+            [row, *(number(values[name], self.decimals(name)) if name in values else "" for name in columns)]
+            for row, values in self.rows.items()
+        )
+        warnings = (f"warning: {warning}" for warning in self.warnings)
+        return "\n".join((text_table(["", *columns], lines), *warnings, str(self.signature)))
+
+    __repr__ = __str__
 
     @property
     def n_steps(self) -> int:
@@ -224,6 +252,20 @@ class Score:
             "signature": str(self.signature),
             "warnings": list(self.warnings),
         }
+
+
+def number(value: float, decimals: int = 2) -> str:
+    """A number with so many decimals; – where there is none."""
+    return f"{value:.{decimals}f}" if math.isfinite(value) else "–"
+
+
+def text_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in plain text: the first column to the left, all others to the right."""
+    cells = [heading, *rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]).rstrip() for first, *others in cells
+    )
 
 
 @dataclass(frozen=True)

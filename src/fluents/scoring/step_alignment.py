@@ -134,7 +134,10 @@ class Alignment:
         """Everything that does not agree: an error in strict, warnings in compat."""
         for side in (self._gold, self._pred):
             if side.repeated:
-                raise InputError(f"more than one {side.name} with the id {first_three(side.repeated)}")
+                raise InputError(
+                    f"more than one {side.name} with the id {first_three(side.repeated)}",
+                    fix="keep one list of answers for each step; compat mode takes the last",
+                )
         if not self._gold.count:
             raise InputError("there is no gold step to score against", fix="is the gold file empty?")
         found = self._disagreements()

@@ -54,7 +54,7 @@ def load_embedder(name: str = STATIC, threshold: float | None = None) -> Embedde
     if threshold is None:
         raise InputError(
             f"no threshold is known for the embedder {name!r}",
-            fix=f"give one (calibrate finds it on clustered gold), or use one of: {', '.join(THRESHOLDS)}",
+            fix=f"give a `threshold`, or use one of: {', '.join(THRESHOLDS)}",
         )
     return StaticEmbedder(threshold) if name == STATIC else SentenceEmbedder(name, threshold)
 

@@ -13,8 +13,9 @@ from rich.console import Console
 
 from fluents import jsonl
 from fluents.cli import main
-from fluents.cli.keeping import Salient, ScoredSalient
+from fluents.cli.salience_options import Salient, ScoredSalient
 from fluents.errors import InputError
+from fluents.evaluation import traces_of
 from fluents.records import Procedure, Salience, StateChange, Trace
 from fluents.report.terminal import trace_view
 from fluents.report.trace_page import page
@@ -82,7 +83,7 @@ def test_the_signature_and_a_warning_tell_of_it(run: Run, gold: Path, pred: Path
     options = ("--top", "1", "--salience-rater", "A1")
     values = score(run, "original", "--gold", gold, "--pred", pred, *options)
     assert "|salience:top1 by A1|version:" in values["signature"]
-    assert values["warnings"] == ["1 gold procedures have no salience by A1, and are scored whole"]
+    assert values["warnings"] == ["1 gold procedures have no salience by A1 and are scored whole"]
     assert "salience" not in score(run, "original", "--gold", gold, "--pred", pred)["signature"]
 
 
@@ -130,7 +131,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
 
     [kept] = Salient(min_salience=5).after(tracker)([SOUP])
     assert kept.changes == ()
-    assert "soup: nothing matters enough, 2 changes left out" in capsys.readouterr().err
+    assert "soup: no entity is salient enough; left out 2 changes" in capsys.readouterr().err
     shown = page([kept])
     assert "Filtered by salience (&gt;=5 by offline-1)." in shown
     assert "Nothing changes." not in shown
@@ -139,21 +140,23 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     pred = tmp_path / "pred.jsonl"
     jsonl.write([trace(SOUP, "bank account"), trace(TEA, "bank account")], pred)
     values = score(run, "original", "--gold", gold, "--pred", pred, "--min-salience", "5")
-    assert "nothing of 2 predicted procedures matters enough: none of their changes is scored" in values["warnings"]
+    assert (
+        "no entity of 2 predicted procedures is salient enough: none of their changes is scored" in values["warnings"]
+    )
     _, _, err = run("report", "--gold", gold, "--pred", pred, "-o", tmp_path / "scores", "--min-salience", "5")
-    assert "nothing of 2 predicted procedures matters enough" in err
+    assert "no entity of 2 predicted procedures is salient enough" in err
     assert "1 gold procedures have no salience" in err
 
 
 def test_predictions_are_judged_by_their_own_ratings_if_the_rater_gave_some(tmp_path: Path) -> None:
     path = tmp_path / "rated.jsonl"
     jsonl.write([trace(SOUP, "leek", "bank account", leek=1, **{"bank account": 5})], path)
-    [by_rater] = ScoredSalient(min_salience=4, salience_rater="A1").pred(str(path)).traces()
+    [by_rater], _ = traces_of(path, ScoredSalient(min_salience=4, salience_rater="A1").keep)
     assert {change.entity for change in by_rater.changes} == {"bank account"}
-    [offline] = ScoredSalient(top=1, salience_rater="A2").pred(str(path)).traces()
+    [offline], _ = traces_of(path, ScoredSalient(top=1, salience_rater="A2").keep)
     assert {change.entity for change in offline.changes} == {"leek"}
 
 
 def test_a_rater_without_a_threshold_is_told_of() -> None:
-    with pytest.raises(InputError, match="decides nothing"):
-        ScoredSalient(salience_rater="A1").gold("x")
+    with pytest.raises(InputError, match="needs `min_salience` or `top`"):
+        assert ScoredSalient(salience_rater="A1").keep

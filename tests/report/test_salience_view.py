@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from fluents.records import Procedure, Salience, Trace
-from fluents.report.salience_tables import MOST_STEPS, salience_view
+from fluents.report.terminal import MOST_STEPS, salience_view
 
 
 def shown(*ratings: Salience, rater: str = "me") -> list[list[str]]:

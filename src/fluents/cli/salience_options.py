@@ -1,0 +1,69 @@
+"""--min-salience and --top: only the salient entities, in every command that shows or scores traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fluents.cli.output import messages
+from fluents.errors import InputError
+from fluents.records import Procedure, Trace
+from fluents.report.terminal import counted, plain
+
+if TYPE_CHECKING:
+    from fluents.salience.filter import Keep
+
+
+@dataclass(frozen=True)
+class Salient:
+    """Each field is an option."""
+
+    min_salience: Annotated[
+        float | None, typer.Option(min=0, max=5, help="Keep only entities with at least this salience (0 to 5).")
+    ] = None
+    top: Annotated[int | None, typer.Option(min=1, help="Keep only the N most salient entities.")] = None
+
+    @property
+    def keep(self) -> Keep | None:
+        """What to keep; None for everything."""
+        from fluents.salience.filter import Keep
+
+        return None if self.min_salience is None and self.top is None else Keep(self.min_salience, self.top)
+
+    def after(
+        self, run: Callable[[Iterable[Procedure]], Iterator[Trace]]
+    ) -> Callable[[Iterable[Procedure]], Iterator[Trace]]:
+        """A run whose traces keep only salient entities, and which says where nothing is left."""
+        wanted = self.keep
+        if wanted is None:
+            return run
+        from fluents.salience.filter import keep_salient
+
+        def kept(procedures: Iterable[Procedure]) -> Iterator[Trace]:
+            for trace in run(procedures):
+                left = keep_salient(trace, wanted)
+                if trace.changes and not left.changes:
+                    lost = counted(len(trace.changes), "change")
+                    messages.print(plain(f"{trace.id}: no entity is salient enough; left out {lost}"))
+                yield left
+
+        return kept
+
+
+@dataclass(frozen=True)
+class ScoredSalient(Salient):
+    """Likewise, for a score, where gold and predictions may have different raters."""
+
+    salience_rater: Annotated[
+        str | None, typer.Option(help="Rater whose ratings decide, such as A1. Default: the only one there is.")
+    ] = None
+
+    @property
+    def keep(self) -> Keep | None:
+        wanted = super().keep
+        if wanted is None and self.salience_rater is not None:
+            raise InputError("`salience_rater` needs `min_salience` or `top`", fix="add one of them")
+        return None if wanted is None else replace(wanted, rater=self.salience_rater)

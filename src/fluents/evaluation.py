@@ -1,0 +1,223 @@
+"""One evaluation: a score with its intervals, and beside it parts, errors, worst steps and published results.
+
+Gold and predictions are read once. They stream, unless something has to look at them a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from fluents import metrics
+from fluents.data import cluster_labels
+from fluents.errors import InputError, UnknownNameError
+from fluents.metrics import Metric
+from fluents.metrics.clustering import LABELS
+from fluents.metrics.error_types import error_types
+from fluents.metrics.salience import REFERENCE, others
+from fluents.records import Trace
+from fluents.report.published_results import Published, published
+from fluents.report.score_tables import as_json, finite_only
+from fluents.salience.filter import Keep, has_ratings, keep_rated, keep_salient
+from fluents.scoring import Level, Mode
+from fluents.scoring.bootstrap import Intervals, part_intervals
+from fluents.scoring.breakdowns import Kind, breakdown
+from fluents.scoring.score import Score
+from fluents.scoring.worst_steps import StepCase, cases, worst_steps
+
+PARTS: Mapping[str, tuple[Kind, ...]] = {
+    "original": get_args(Kind),
+    "cluster": get_args(Kind),
+    "schemata": ("topic", "seen"),
+    "states": ("topic", "seen", "position"),
+    "complete": ("topic", "seen", "position"),
+}
+"""What a metric's score can be broken down by."""
+
+STEPWISE = ("original", "cluster")
+"""Metrics with an F1 for every step."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A score, and what stands beside it."""
+
+    score: Score
+    name: str
+    """Of the predictions."""
+    intervals: Intervals | None = None
+    """None where there is a single procedure."""
+    published: Sequence[Published] = ()
+    by: Kind | None = None
+    parts: Mapping[str, Score] = field(default_factory=dict)
+    part_intervals: Mapping[str, Intervals] = field(default_factory=dict)
+    """Of the parts with enough procedures."""
+    errors: Score | None = None
+    worst: Sequence[StepCase] = ()
+    raters: Mapping[str, Score] = field(default_factory=dict)
+    """Of salience: this one, every other rater of the gold, and the votes."""
+    gold: Sequence[Trace] = ()
+    """Where it was held in memory."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is not a number is null."""
+        values = as_json(self.score, self.intervals) | {"published": [asdict(one) for one in self.published]}
+        if self.by:
+            values["by"] = {name: as_json(part, self.part_intervals.get(name)) for name, part in self.parts.items()}
+        if self.raters:
+            values["raters"] = {name: as_json(one) for name, one in self.raters.items() if one is not self.score}
+        if self.errors:
+            values["errors"] = as_json(self.errors)
+        if self.worst:
+            values["worst"] = [asdict(case) for case in self.worst]
+        cleaned: dict[str, Any] = finite_only(values)
+        return cleaned
+
+
+def evaluate(
+    metric: Metric,
+    gold: Any,
+    pred: Any,
+    *,
+    mode: Mode = "compat",
+    by: Kind | None = None,
+    errors: bool = False,
+    worst: int = 0,
+    keep: Keep | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Score predictions as `fluents.metrics.score` does, and add what is asked for.
+
+    `by` breaks the score down; `errors` sorts wrong predictions by type; `worst` shows so many of the steps with the
+    lowest F1; `keep` scores salient entities only. For clustering, `pred` may also be a method to compare with:
+    "offline", "same-words", "single" or "openpi2-outputs:votes".
+    """
+    if by is not None and by not in PARTS.get(metric, ()):
+        raise UnknownNameError(
+            f"{metric} cannot be broken down by {by!r}", fix=f"choose one of: {', '.join(PARTS.get(metric, ['none']))}"
+        )
+    if (errors or worst) and metric not in STEPWISE:
+        raise InputError(
+            "`errors` and `worst` need a metric that goes step by step", fix=f"use {' or '.join(STEPWISE)}"
+        )
+    level = options.get("level", "entities")
+    gold_side, pred_side = metrics.read_sides(metric, gold, _baseline(metric, gold, pred, level), level=level)
+    filters = [] if keep is None else [SalientTraces(gold_side, keep, is_gold=True), SalientTraces(pred_side, keep)]
+    if filters:
+        gold_side, pred_side = filters
+    if errors or worst or metric == "salience" or by not in (None, "position"):
+        gold_side, pred_side = metrics.held(gold_side), metrics.held(pred_side)
+    score = _with_filter(metrics.score(metric, gold_side, pred_side, mode=mode, **options), keep, filters)
+    variant = level if metric == "clustering" else ""
+    found = Evaluation(
+        score,
+        next((str(side) for side in (pred, gold) if isinstance(side, str | Path)), "predictions"),
+        intervals=score.intervals() if score.n_procedures > 1 else None,
+        published=() if keep else published(metric, str(gold), mode=mode, variant=variant),
+        gold=gold_side if isinstance(gold_side, Sequence) else (),
+    )
+    if by:
+        again = partial(metrics.score, metric, mode=mode, **options)
+        parts = breakdown(by, score, gold_side, pred_side, again)
+        found = replace(found, by=by, parts=parts, part_intervals=part_intervals(parts))
+    if errors:
+        found = replace(found, errors=error_types(gold_side, pred_side, mode=mode))
+    if worst:
+        rows = [row for row in score.rows if not row.endswith("micro")]
+        found = replace(found, worst=cases(worst_steps(score, worst, rows[-1]), gold_side, pred_side))
+    if metric == "salience":
+        raters = others(gold_side, mode=mode, reference=options.get("reference", REFERENCE))
+        raters.pop(options.get("rater") or "", None)
+        found = replace(found, raters={options.get("rater") or found.name: score, **raters})
+    return found
+
+
+def _with_filter(score: Score, keep: Keep | None, filters: Sequence[SalientTraces]) -> Score:
+    if keep is None:
+        return score
+    warnings = (*score.warnings, *(warning for one in filters for warning in one.warnings()))
+    return replace(score, signature=score.signature.with_entry("salience", str(keep)), warnings=warnings)
+
+
+class SalientTraces:
+    """Traces of which only the salient entities are kept, and what is to be said of that once they have been read.
+
+    Predictions without ratings by the rater are rated by the offline method; gold without them stays whole.
+    """
+
+    def __init__(self, traces: Iterable[Trace], keep: Keep, *, is_gold: bool = False) -> None:
+        self._traces, self._keep, self._is_gold = traces, keep, is_gold
+        self._whole = self._emptied = 0
+
+    def __iter__(self) -> Iterator[Trace]:
+        self._whole = self._emptied = 0
+        seen: set[str] = set()
+        for trace in self._traces:
+            if trace.id in seen:
+                raise InputError(f"duplicate id {trace.id!r}: its steps stand in two places")
+            seen.add(trace.id)
+            left = self._kept(trace)
+            self._emptied += bool(trace.changes and not left.changes)
+            yield left
+
+    def _kept(self, trace: Trace) -> Trace:
+        if not self._is_gold:
+            return keep_salient(trace, self._keep)
+        if has_ratings(trace, self._keep):
+            return keep_rated(trace, self._keep)
+        self._whole += 1
+        return trace
+
+    def warnings(self) -> Iterator[str]:
+        if self._whole:
+            whose = f" by {self._keep.rater}" if self._keep.rater else ""
+            yield f"{self._whole} gold procedures have no salience{whose} and are scored whole"
+        if self._emptied:
+            side = "gold" if self._is_gold else "predicted"
+            yield f"no entity of {self._emptied} {side} procedures is salient enough: none of their changes is scored"
+
+
+def traces_of(
+    source: str | Path, keep: Keep | None, *, is_gold: bool = False
+) -> tuple[list[Trace], list[tuple[str, str]]]:
+    """The traces of a dataset or a file, or what is salient in them; and warnings, each with the name."""
+    traces, _ = metrics.read_sides("original", source, ())
+    if keep is None:
+        return list(traces), []
+    kept = SalientTraces(traces, keep, is_gold=is_gold)
+    return list(kept), [(str(source), warning) for warning in kept.warnings()]
+
+
+VOTES = "openpi2-outputs:votes"
+"""The released runs of clustering put to the vote, as `fluents canonicalise --method prompted` does."""
+
+
+def _baseline(metric: str, gold: Any, pred: Any, level: Level) -> Any:
+    """The clusters of a method named as `pred`; all else stays as it is."""
+    if metric != "clustering" or not isinstance(pred, str) or Path(pred).exists():
+        return pred
+    if pred == VOTES:
+        return _votes(level)
+    from fluents.canonicalisation.training import PREDICTIONS, predictions
+
+    if pred not in PREDICTIONS:
+        return pred
+    if gold != LABELS:
+        raise InputError(f"{pred} clusters the labelled procedures only", where=gold, fix=f"use {LABELS} as `gold`")
+    return predictions(pred, level)
+
+
+def _votes(level: Level) -> dict[tuple[str, str], list[list[str]]]:
+    from fluents.canonicalisation.prompted_method import elected
+
+    if level == "entities":
+        asked = cluster_labels.entity_labels()
+        runs = [cluster_labels.entity_run(run) for run in cluster_labels.ENTITY_RUNS]
+    else:
+        asked = cluster_labels.attribute_labels()
+        runs = [cluster_labels.attribute_run(run) for run in cluster_labels.ATTRIBUTE_RUNS]
+    names = {key: [name for cluster in clusters for name in cluster] for key, clusters in asked.items()}
+    return {key: elected([run[key] for run in runs if key in run], listed) for key, listed in names.items()}
