@@ -24,7 +24,7 @@ from fluents.errors import ChecksumError, DataMissingError
 
 CONTENT = bytes(range(256)) * 2000
 HALF = len(CONTENT) // 2
-WAIT = 5.0
+WAIT = 60.0
 
 PROGRAM = """
 import sys

