@@ -1,6 +1,7 @@
-"""Files from the network: checked, resumed where they broke off, and shared by processes that want the same one.
+"""Downloads: verified, resumed where they broke off, and shared by processes that want the same file.
 
-A file appears at its place only whole and with the right SHA-256. Until then its bytes wait in `<name>.part`.
+A file appears at its place only complete and with the right SHA-256; until then it is `<name>.part`. Not pooch, which
+neither resumes a partial download nor locks between processes.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from platformdirs import user_cache_path
 from fluents.errors import ChecksumError, DataMissingError
 
 ATTEMPTS = 5
-"""How often a download that breaks off is taken up again before it counts as failed."""
+"""Number of attempts before a download fails."""
 
 FIRST_PAUSE = 0.5
-"""Seconds before the second attempt; every further pause is twice as long."""
+"""Seconds before the second attempt; the pause doubles with every further one."""
 
 LOCK_TIMEOUT = 30 * 60.0
 """Seconds to wait for another process that downloads the same file."""
 
 Progress: TypeAlias = Callable[[int, int | None], None]
-"""Told the bytes that are there and the bytes in all, where they are known."""
+"""Called with the bytes received and the bytes in total, if known."""
 
 _BUSY = {408, 425, 429}  # "later", said by servers in the range that otherwise means "never"
 _TRY_AGAIN = "check the connection and run this again: it goes on where it stopped"
 
 
 def cache_root() -> Path:
-    """The folder all downloads go to: FLUENTS_CACHE, or the place this system keeps a user's caches."""
+    """The folder for all downloads: FLUENTS_CACHE, or the user's cache folder of this system."""
     root = os.environ.get("FLUENTS_CACHE")
     return Path(root).expanduser() if root else user_cache_path("fluents", appauthor=False)
 
@@ -56,7 +57,7 @@ def sha256_of(path: Path) -> str:
 
 
 def open_client() -> httpx.Client:
-    """Connections that several downloads can share; close it when done."""
+    """A client that several downloads can share; close it when done."""
     try:
         return httpx.Client(follow_redirects=True)
     except (ImportError, OSError, ValueError) as error:  # a proxy or a certificate file that cannot be used
@@ -75,9 +76,9 @@ def download(
     timeout: float = 30.0,
     client: httpx.Client | None = None,
 ) -> Path:
-    """The file at `url` (http, https or file), at `target`, with the SHA-256 asked for; no request if it is there.
+    """Download `url` (http, https or file) to `target` and verify its SHA-256; no request if it is there already.
 
-    `timeout` is the longest silence of the server, in seconds. `client` is one from `open_client`, to be shared.
+    `timeout` is the longest silence of the server, in seconds. `client`, from `open_client`, is shared if given.
     """
     sha256 = sha256.lower()
     part = target.with_name(f"{target.name}.part")
@@ -97,20 +98,20 @@ def _holds(path: Path, sha256: str) -> bool:
 
 @contextmanager
 def storing(target: Path) -> Iterator[None]:
-    """Says clearly what the disk refuses while `target` is made."""
+    """Turn an error of the disk while `target` is made into one that says what to do."""
     try:
         yield
     except OSError as error:
         raise DataMissingError(
             f"cannot store {target.name}: {error.strerror or error}",
             where=target,
-            fix="see that the disk has room and the folder can be written",
+            fix="check that the disk has space and that you can write to the folder",
         ) from None
 
 
 @contextmanager
 def alone(target: Path) -> Iterator[None]:
-    """Holds the lock of `target`. The system frees it when its holder dies, so no lock is ever stale."""
+    """Hold the lock of `target`. The system frees it when its holder dies, so no lock is ever stale."""
     target.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(target.with_name(f".{target.name}.lock"))
     try:
@@ -119,7 +120,7 @@ def alone(target: Path) -> Iterator[None]:
         raise DataMissingError(
             f"another process has been downloading {target.name} for {LOCK_TIMEOUT / 60:g} minutes",
             where=target,
-            fix="wait for it or end it, then run this again",
+            fix="wait for it or stop it, then run this again",
         ) from None
     try:
         yield
@@ -128,7 +129,7 @@ def alone(target: Path) -> Iterator[None]:
 
 
 class _BrokenOffError(Exception):
-    """The attempt failed in a way that the next one may not."""
+    """An attempt failed, but the next one may succeed."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class _Transfer:
     timeout: float
 
     def run(self, client: httpx.Client | None) -> None:
-        """Leaves the whole file, checked, in the part."""
+        """Fetch the whole file into the part, and verify it."""
         resumed = self.received() > 0
         self.fill(client)
         found = self.mismatch()
@@ -165,7 +166,7 @@ class _Transfer:
 
     @property
     def address(self) -> str:
-        """The address as it may be shown: without a password."""
+        """The address without its password, for messages."""
         try:
             parsed = httpx.URL(self.url)
         except httpx.InvalidURL:
@@ -176,7 +177,7 @@ class _Transfer:
         return self.part.stat().st_size if self.part.exists() else 0
 
     def mismatch(self) -> str | None:
-        """What is wrong with the whole part, in words; None if nothing is."""
+        """What is wrong with the complete part; None if nothing is."""
         if self.size is not None and self.received() != self.size:
             return f"expected {self.size} bytes, found {self.received()}"
         found = sha256_of(self.part)
@@ -198,7 +199,7 @@ class _Transfer:
         shutil.copyfile(source, self.part)
 
     def fetch(self, client: httpx.Client) -> None:
-        """Attempts, with growing pauses between them, until the part is whole."""
+        """Try, with growing pauses, until the part is complete."""
         reason = ""
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -216,7 +217,7 @@ class _Transfer:
         )
 
     def attempt(self, client: httpx.Client) -> None:
-        """One request for what is still missing."""
+        """Request what is still missing."""
         start = self.received()
         if self.size is not None and start > self.size:
             self.part.unlink()
@@ -234,13 +235,13 @@ class _Transfer:
                 self.receive(response, self.start_of_body(response, start))
 
     def accept_end_of_file(self, response: httpx.Response, start: int) -> None:
-        """The server has nothing after the part: it is whole, or it is no part of this file."""
+        """The server has nothing after the part: it is complete, or it belongs to another file."""
         if response.headers.get("Content-Range") != f"bytes */{start}":
             self.part.unlink()
             raise _BrokenOffError("the server has less than was already there (416)")
 
     def start_of_body(self, response: httpx.Response, asked: int) -> int:
-        """Where in the file the bytes of this response belong."""
+        """The offset in the file at which this response begins."""
         status = f"{response.status_code} {response.reason_phrase}".strip()
         if response.status_code == 200:
             return 0  # asked for a range or not, this is the whole file
@@ -256,7 +257,7 @@ class _Transfer:
         )
 
     def receive(self, response: httpx.Response, start: int) -> None:
-        """Writes the body into the part, from `start` on."""
+        """Write the body into the part, from `start` on."""
         total = self.size if self.size is not None else _length_of_file(response)
         done = start
         with self.part.open("ab" if start else "wb") as stream:
@@ -274,7 +275,7 @@ class _Transfer:
 
 
 def _length_of_file(response: httpx.Response) -> int | None:
-    """How long the whole file is, by the server's account."""
+    """The length of the whole file, if the server says it."""
     if response.status_code == 206:
         length = response.headers.get("Content-Range", "").rpartition("/")[2]
     else:

