@@ -162,7 +162,7 @@ def test_malformed_json_on_line_812_is_said_to_be_there(tmp_path: Path) -> None:
 
 def test_data_list_names_the_datasets() -> None:
     names = [row["name"] for row in json.loads(run("data", "list", "--json").stdout)]
-    assert names[:3] == ["openpi", "openpi-v1.1", "openpi-c"]
+    assert names[:4] == ["fluents", "openpi", "openpi-v1.1", "openpi-c"]
     assert "catalogue" not in run("data", "list", "--files").stderr
 
 
@@ -175,7 +175,7 @@ def test_data_convert_says_what_is_lost(tmp_path: Path) -> None:
         "no place for: procedure.goal, change.votes" in done.stderr.replace("\n", " ") or "change.votes" in done.stderr
     )
     assert json.loads((tmp_path / "out.jsonl").read_text())["answers"] == [["water", "heat", "cold", "hot"]]
-    assert "no shape 'csv'" in fails("data", "convert", tmp_path / "in.jsonl", "--to", "csv", "-o", tmp_path / "x")
+    assert "'csv' is not one of" in fails("data", "convert", tmp_path / "in.jsonl", "--to", "csv", "-o", tmp_path / "x")
 
 
 def test_data_show_steers_no_terminal(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_an_unknown_dataset_is_told_with_all_there_are(tmp_path: Path, monkeypat
 
 
 def test_the_list_of_datasets_has_json_types_for_programs() -> None:
-    row = json.loads(run("data", "list", "--json").stdout)[0]
+    row = json.loads(run("data", "list", "--json").stdout)[1]
     assert row["name"] == "openpi"
     assert row["splits"][:3] == ["train", "dev", "test"]
     assert row["here"] in (True, False)

