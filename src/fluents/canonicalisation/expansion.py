@@ -50,7 +50,7 @@ class Suggested(NamedTuple):
 
 
 class Thesaurus(Protocol):
-    """Whoever knows other names."""
+    """A source of other names."""
 
     @property
     def name(self) -> str:
@@ -151,10 +151,10 @@ def open_thesaurus(
 
 
 NEAR = 0.5
-"""How alike a name must be to stand for another: the geometric mean of likeness in meaning and in states."""
+"""Minimum similarity of a name: the geometric mean of the similarities of meaning and of states."""
 
 LEAST_SAID = 3
-"""Names a dataset has in fewer changes are slips of the pen as often as names."""
+"""Names that a dataset uses less often are as likely slips as names."""
 
 
 class NameVocabulary:
@@ -186,7 +186,7 @@ class NameVocabulary:
 
 
 class VocabularyThesaurus:
-    """Names from a dataset's traces. Nothing of it comes with fluents: the dataset is the user's own copy."""
+    """Names from the traces of a dataset, which the user has."""
 
     def __init__(
         self, traces: Iterable[Trace], source: str, near: float = NEAR, embedder: Embedder | None = None
@@ -212,12 +212,12 @@ SCHEMA = {
     "additionalProperties": False,
 }
 MAX_LETTERS = 80
-"""A longer name is a sentence."""
+"""A longer name is probably a sentence."""
 
 
 @dataclass(frozen=True)
 class PromptedThesaurus:
-    """A language model asked about every cluster by itself."""
+    """Names from a language model, asked about each cluster separately."""
 
     model: LanguageModel
 

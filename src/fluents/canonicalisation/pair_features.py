@@ -1,4 +1,4 @@
-"""Evidence that two names mean one thing: each kind is a square of numbers from 0 to 1 over all pairs of names."""
+"""Features of two names that tell whether they mean one thing: each is a square matrix over all names, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Matrix: TypeAlias = NDArray[np.float32]
 
 
 class PairFeatures:
-    """What speaks for any two of these names being one, computed when it is asked for."""
+    """The features of every pair of these names, each computed when first used."""
 
     def __init__(self, names: Sequence[NameGroup], embedder: Embedder) -> None:
         self.names = names
@@ -27,7 +27,7 @@ class PairFeatures:
         self._parts = [name_parts(one.name) for one in names]
 
     def of(self, kind: str) -> Matrix:
-        """One kind of evidence, of every name with every name."""
+        """One feature, of every name with every name."""
         return KINDS[kind](self)
 
     @cached_property
@@ -101,7 +101,7 @@ def _shared(ones: sparse.csr_matrix) -> Matrix:
 
 
 def _alike(vectors: Vectors) -> Matrix:
-    """The product of every two rows, those that point apart being no more unlike than strangers."""
+    """The cosine of every two rows, negative ones as 0."""
     return _numbers(np.maximum(vectors @ vectors.T, 0))
 
 
@@ -168,4 +168,4 @@ KINDS: dict[str, Callable[[PairFeatures], Matrix]] = {
     "steps": _steps,
     "fact": _fact,
 }
-"""Every kind of evidence by its name."""
+"""Every feature by its name."""

@@ -22,19 +22,19 @@ from fluents.scoring import Level
 PARAMETERS = Path(__file__).parent / "parameters.json"
 
 Judged: TypeAlias = Mapping[tuple[int, int], bool]
-"""Pairs of places of which somebody said whether they mean one thing."""
+"""Pairs of names, by their places, and whether they were judged to mean one thing."""
 
 
 @dataclass(frozen=True)
 class PairScorer:
-    """What each kind of evidence counts, and how likely is likely enough."""
+    """Logistic regression over the features of pairs, and the threshold for joining them."""
 
     weights: Mapping[str, float]
     bias: float
     threshold: float
 
     def likely(self, evidence: PairFeatures) -> Matrix:
-        """How likely every two names mean one thing."""
+        """The probability that two names mean one thing, for every two."""
         total = np.full((len(evidence.names), len(evidence.names)), self.bias, dtype=np.float32)
         for kind, weight in self.weights.items():
             total += np.float32(weight) * evidence.of(kind)
@@ -53,14 +53,14 @@ class PairScorer:
         return list(groups.values())
 
     def doubtful(self, likely: Matrix, most: int) -> list[tuple[int, int]]:
-        """The pairs nearest to the threshold, nearest first: those a closer look pays for."""
+        """The pairs nearest to the threshold, nearest first."""
         rows, columns = np.triu_indices(len(likely), k=1)
         nearest = np.argsort(np.abs(likely[rows, columns] - self.threshold), kind="stable")[:most]
         return [(int(rows[place]), int(columns[place])) for place in nearest]
 
 
 def corrected(likely: Matrix, judged: Judged) -> Matrix:
-    """With the judgements in place of what the evidence says."""
+    """The probabilities, with judgements in place of those that were judged."""
     result = likely.copy()
     for (one, two), same in judged.items():
         result[one, two] = result[two, one] = float(same)

@@ -1,4 +1,4 @@
-"""Clusters as a language model sees them, asked several times and put to the vote."""
+"""Names grouped by a language model, by a vote over several answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fluents.text.names import fold, one_line
 PROMPTS = {"entities": "cluster-entities-1", "attributes": "cluster-attributes-1"}
 
 MOST_ASKED = 300
-"""Names that fit into one question with their procedure, and into one answer."""
+"""Maximum number of names that fit into one question, and into one answer."""
 
 SCHEMA = {
     "type": "object",
@@ -42,7 +42,7 @@ class PromptedMethod:
     attribute_runs: int = 3
     temperature: float = 0.7
     examples: ClusterExamples | None = None
-    """What is shown with each question instead of three examples of ours."""
+    """Few-shot examples, instead of three of ours."""
 
     @property
     def name(self) -> str:
@@ -150,7 +150,7 @@ def _disjoint(run: Run, known: set[str]) -> list[frozenset[str]]:
 
 
 MOST_SHOWN = 60
-"""Names in an example: a longer one would crowd out the question."""
+"""Maximum number of names in an example."""
 
 
 @dataclass(frozen=True)

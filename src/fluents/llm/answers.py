@@ -1,4 +1,4 @@
-"""From questions to readable answers: asking again, reading JSON out of prose, many questions side by side."""
+"""From questions to parsed answers: asking again, finding JSON in prose, many questions at once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 REASK_PROMPT = "again-1"
 THOUGHT_ENDS = "</think>"
-"""How models that think aloud begin their answer; some leave out how the thought began."""
+"""Where the reasoning of a model ends and its answer begins; some models omit the tag that opens it."""
 MAX_STARTS = 200
-"""Places in an answer where JSON may begin: past these, a hostile answer would take quadratic time."""
+"""Places in an answer where JSON may begin: without a limit a hostile answer would take quadratic time."""
 
 
 class UnreadableAnswer(Exception):
-    """What a reader raises: the reason is put to the model once, and recorded if that does not help."""
+    """Raised by a parser: the model is told the reason once, and if that does not help the reason is recorded."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -37,24 +37,26 @@ class UnreadableAnswer(Exception):
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An answer nobody could read, or none at all: recorded, never replaced by something invented."""
+    """An answer that could not be parsed, or none at all: recorded, never replaced by something invented."""
 
     text: str
     reason: str
 
 
-def answered(asker: Answerer, question: Question, read: Callable[[str], T], samples: int = 1) -> list[T | Unreadable]:
-    """So many answers to a question as `read` understands them; one it cannot read is asked for again once."""
+def answered(
+    answerer: Answerer, question: Question, read: Callable[[str], T], samples: int = 1
+) -> list[T | Unreadable]:
+    """`samples` answers to a question, parsed by `read`; one it cannot parse is asked for once more."""
     try:
-        texts = asker.ask(question, samples)
+        texts = answerer.ask(question, samples)
     except NoAnswerError as error:
         return [Unreadable("", error.what)] * samples
     return [
-        _read_or_again(asker, replace(question, seed=question.seed + i), text, read) for i, text in enumerate(texts)
+        _read_or_again(answerer, replace(question, seed=question.seed + i), text, read) for i, text in enumerate(texts)
     ]
 
 
-def _read_or_again(asker: Answerer, question: Question, text: str, read: Callable[[str], T]) -> T | Unreadable:
+def _read_or_again(answerer: Answerer, question: Question, text: str, read: Callable[[str], T]) -> T | Unreadable:
     first = _read(text, question, read)
     if not isinstance(first, Unreadable):
         return first
@@ -62,7 +64,7 @@ def _read_or_again(asker: Answerer, question: Question, text: str, read: Callabl
     note = render(REASK_PROMPT, reason=printable_line(first.reason))  # which may repeat what the model said
     system = f"{question.system}\n\n{note}" if question.system else note
     try:
-        [second] = asker.ask(replace(question, system=system))
+        [second] = answerer.ask(replace(question, system=system))
     except NoAnswerError:
         return first
     return _read(second, question, read)
@@ -91,8 +93,8 @@ def ask_all(model: LanguageModel, questions: Sequence[Question], read: Callable[
 class _WorkerThreads(Generic[T]):
     """Threads that take questions until none is left. Daemons: an interrupted program does not wait for them."""
 
-    def __init__(self, asker: Answerer, questions: Sequence[Question], read: Callable[[str], T]) -> None:
-        self._asker, self._questions, self._reader = asker, questions, read
+    def __init__(self, answerer: Answerer, questions: Sequence[Question], read: Callable[[str], T]) -> None:
+        self._answerer, self._questions, self._reader = answerer, questions, read
         self._left = iter(range(len(questions)))
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -129,7 +131,7 @@ class _WorkerThreads(Generic[T]):
             if number is None:
                 return
             try:
-                [answer] = answered(self._asker, self._questions[number], self._reader)
+                [answer] = answered(self._answerer, self._questions[number], self._reader)
             except BaseException as error:  # whatever it is, it belongs to the caller, who waits in another thread
                 self._done.put((number, error))
                 return
@@ -139,7 +141,7 @@ class _WorkerThreads(Generic[T]):
 def json_in(text: str) -> Any:
     """The JSON object or list in an answer: alone, in a code fence, or somewhere in prose (then the longest).
 
-    What a model thinks aloud before it answers is left out.
+    The reasoning before an answer is left out.
     """
     pieces = _json_pieces(text)
     if THOUGHT_ENDS in text and not any(THOUGHT_ENDS in piece for piece in pieces):  # in a piece it is a string's
@@ -152,7 +154,7 @@ def json_in(text: str) -> Any:
 
 
 def parsed_json(text: str, *, partial: bool = False) -> Any:
-    """JSON whose numbers are all finite; `partial`: it may break off."""
+    """The value of a JSON text; its numbers must be finite. With `partial` it may break off."""
     try:
         value = from_json(text, allow_inf_nan=False, allow_partial=partial)
         json.dumps(value, allow_nan=False)  # 1e400 is a number to the parser, and then infinity
@@ -165,7 +167,7 @@ _START = re.compile(r"[{\[]")
 
 
 def _json_pieces(text: str) -> list[str]:
-    """The pieces of a text that are JSON objects or lists, none within another; the last may break off."""
+    """The outermost JSON objects and lists in a text; the last may break off."""
     pieces, position, length = [], 0, len(text.rstrip())
     decoder = JSONDecoder(parse_int=float)  # which takes any number of digits; the value is not used
     for _ in range(MAX_STARTS):

@@ -37,18 +37,18 @@ class CacheError(FluentsError):
 
 
 def default_path() -> Path:
-    """Where answers are kept unless the user names another file."""
+    """The cache that is used unless the user names another file."""
     return cache_root() / "answers.sqlite"
 
 
 def question_key(base_url: str, model: str, api: str, structured: str, question: Question) -> str:
-    """The hash a question to an endpoint is known by. JSON keeps the parts apart, whatever stands in them."""
+    """The hash of a question to an endpoint. JSON keeps the parts apart, whatever they contain."""
     parts = {"base_url": base_url, "model": model, "api": api, "structured": structured, "question": asdict(question)}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 class Cache:
-    """Kept answers. May be used by many threads, and by several processes at once."""
+    """A cache of answers. May be used by many threads and several processes at once."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or default_path()

@@ -32,18 +32,18 @@ RETRIED = {408, 409, 425, 429}
 """Statuses below 500 that mean "later"."""
 
 DOWN_AFTER = 3
-"""Questions in a row without any answer: then the endpoint is down, and not the question at fault."""
+"""After so many unanswered questions in a row the endpoint counts as down."""
 
 SHORTEST_SECRET = 8
-"""Characters. Shorter "keys" (EMPTY, none) are no secrets, and may well be words of an answer."""
+"""Characters. Shorter "keys" (EMPTY, none) are not secret, and may be words of an answer."""
 
 NO_KEY = "no-key"
-"""What the client, which insists on a key, sends where none is needed."""
+"""Sent where no key is needed, as the client requires one."""
 
 _OF_THIS_QUESTION = re.compile(
     r"context.?(length|size|window)|too long|content.?(filter|policy)|invalid_prompt|string_above_max_length", re.I
 )
-"""Signs that an endpoint refuses one question for what it says or for its length, and would take others."""
+"""Signs that an endpoint refuses this question, for its content or its length, and would accept others."""
 
 
 class _Later(Exception):
@@ -55,9 +55,9 @@ class _Later(Exception):
 
 
 class Endpoint:
-    """A model behind an address. May be used by many threads.
+    """A model behind an address. Thread-safe.
 
-    The key is sent to the endpoint and nowhere else: where the endpoint repeats it, it is taken out.
+    The key is sent to the endpoint and nowhere else; where the endpoint repeats it, it is removed.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Endpoint:
         self._failed_in_a_row = 0
         self._has_answered = False
         self._has_ever_answered = False  # in this run or, as the cache shows, in one before
-        # A proxy has no business between this machine and itself.
+        # No proxy between this machine and itself.
         http = bounded_client(self.options.timeout, use_proxies=not is_loopback(self.base_url))
-        kind = openai.OpenAI if self.base_url == OPENAI else _StrangersClient
+        kind = openai.OpenAI if self.base_url == OPENAI else _ThirdPartyClient
         limits = time_limits(self.options.timeout)
         self._client = kind(
             base_url=self.base_url, api_key=key or NO_KEY, timeout=limits, max_retries=0, http_client=http
@@ -193,7 +193,7 @@ class Endpoint:
             raise _Later(str(error)) from None
 
     def _judge(self, error: openai.APIStatusError, sent: dict[str, Any]) -> str:
-        """The refused parameter to go without; otherwise raises what the status means."""
+        """The parameter to leave out; otherwise raises what the status means."""
         said, status = printable_line(self._without_key(_said(error))), error.status_code
         wait = retry_after(error.response.headers)
         if (status in RETRIED or status >= 500) and error.code != "insufficient_quota":
@@ -226,7 +226,7 @@ class Endpoint:
         return "check the address, the model's name and the parameters"
 
     def _without_key(self, text: str) -> str:
-        """A text of the endpoint's, as it may be shown and kept."""
+        """A text from the endpoint that may be shown and stored."""
         key = self._key.get_secret_value()
         return text.replace(key, "[key]") if len(key) >= SHORTEST_SECRET else text
 
@@ -245,8 +245,8 @@ class Endpoint:
         self.close()
 
 
-class _StrangersClient(openai.OpenAI):
-    """For endpoints that are not OpenAI's: what the environment says of an account there is not for them."""
+class _ThirdPartyClient(openai.OpenAI):
+    """For endpoints other than OpenAI's: what the environment says of an account there is not sent to them."""
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:

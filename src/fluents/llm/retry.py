@@ -1,4 +1,4 @@
-"""How long a request that fails is tried again."""
+"""When a failed request is sent again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 LONGEST_ASKED_WAIT = 300.0
-"""Seconds. A server that wants more is told to the user, who may have better plans."""
+"""Seconds. If a server asks for a longer wait the run ends with an error that says so."""
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Tries after the first, and the pauses between them: doubled each time, with jitter, so that many clients that
-    were turned away together do not come back together."""
+    """Retries and the pauses before them: doubled each time, with jitter, so that clients that failed together do not
+    retry together."""
 
     retries: int = 6
     first_wait: float = 0.5
@@ -23,13 +23,13 @@ class RetryPolicy:
     sleep: Callable[[float], None] = time.sleep
 
     def wait(self, attempt: int, asked_for: float | None = None) -> None:
-        """Pause before the attempt after this one (counted from 0), at least as long as the server asked for."""
+        """Pause after this attempt (counted from 0), at least as long as the server asked for."""
         pause = min(self.first_wait * 2**attempt, self.longest_wait) * random.uniform(0.5, 1.0)
         self.sleep(max(pause, asked_for or 0.0))
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """The seconds a server asks to wait, said as a number or as a date; None where it says neither."""
+    """The seconds a server asks to wait, as a number or a date; None where it gives neither."""
     said = headers.get("retry-after", "").strip()
     if not said:
         return None

@@ -1,4 +1,4 @@
-"""What a run used: requests, tokens, and money where prices are known."""
+"""What a run used: requests, tokens, and its cost where prices are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to an OpenAI-compatible address, and what comes back, taken apart without trust."""
+"""Requests to an OpenAI-compatible endpoint, and its replies, parsed without trust."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Structured = Literal["auto", "schema", "json", "off"]
 
 SCHEMA, JSON_MODE = "json_schema", "json_object"
 OPTIONAL = ("temperature", "top_p", "seed")
-"""Parameters some models refuse; an answer without them is better than none, and the user is told."""
+"""Parameters that some models refuse: they are left out then, and the user is told."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class EndpointOptions:
 
     api: Api = "chat"
     structured: Structured = "auto"
-    """auto: by schema, else as JSON, else freely, as far as the endpoint goes along."""
+    """Enforcement of JSON. auto: by schema, else JSON mode, else none, whatever the endpoint supports."""
     timeout: float = 120.0
-    """Seconds without a byte of the answer, and in all for its body, from its headers on."""
+    """Seconds to wait for each byte of a reply, and for its whole body."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
 def body(question: Question, model: str, options: EndpointOptions, without: Collection[str]) -> dict[str, Any]:
-    """The request, without what the endpoint has refused."""
+    """The body of a request, without the parameters that the endpoint has refused."""
     sent: dict[str, Any] = {"model": model}
     if options.api == "chat":
         system = [{"role": "system", "content": writable(question.system)}] if question.system else []
@@ -65,16 +65,16 @@ def _response_format(question: Question, structured: Structured, without: Collec
 
 
 def refused_parameter(sent: dict[str, Any], said: str, parameter: str | None, options: EndpointOptions) -> str | None:
-    """Which of the parameters sent an error names as the trouble, as `without` knows it; None if it names none.
+    """Which parameter an error names as the cause; None if it names none.
 
-    JSON is only given up where the user did not insist on it.
+    Enforcement of JSON is only given up where the user left it to us.
     """
     named = f"{parameter or ''} {said}".lower()
     if "response_format" in sent and _ABOUT_FORMAT.search(named):
         return str(sent["response_format"]["type"]) if options.structured == "auto" else None
     if "max_tokens" in sent and "max_completion_tokens" in named:
         return "max_tokens"
-    if not _UNSUPPORTED.search(named):  # a value out of range is the user's to mend, not ours to leave out
+    if not _UNSUPPORTED.search(named):  # a value out of range is for the user to correct
         return None
     return next((name for name in OPTIONAL if name in sent and re.search(rf"\b{name}\b", named)), None)
 
@@ -84,12 +84,12 @@ _UNSUPPORTED = re.compile(r"support|unknown|unrecogni|unexpected|not permitted|n
 
 
 class BrokenReply(Exception):
-    """The body of an answer that is no completion."""
+    """A reply that is not a completion."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer as it came."""
+    """One answer, with its tokens."""
 
     text: str
     cut: bool = False
@@ -119,7 +119,7 @@ class _Completion(BaseModel):
 
 
 def read_reply(content: bytes, api: Api) -> Reply:
-    """The first choice of a completion. A refusal is an answer too, for its reader to judge."""
+    """The first choice of a completion. A refusal is an answer too, for its parser to judge."""
     try:
         # By way of bytes: half a surrogate pair, which JSON can hold, is no character and could not be written down.
         whole = _Completion.model_validate_json(writable(json.dumps(json.loads(content), ensure_ascii=False)))
@@ -138,10 +138,10 @@ def read_reply(content: bytes, api: Api) -> Reply:
 
 
 def writable(text: str) -> str:
-    """A text that can be sent and written down: what is no character becomes a question mark."""
+    """A text that can be encoded: half a surrogate pair becomes a question mark."""
     return text.encode(errors="replace").decode()
 
 
 def printable_line(text: str) -> str:
-    """The beginning of a text without its control characters: terminals obey those."""
+    """The beginning of a text on one line, without control characters, which terminals would obey."""
     return " ".join("".join(c if c.isprintable() else " " for c in text[:5000]).split())[:300]

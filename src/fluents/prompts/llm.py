@@ -1,8 +1,8 @@
-"""What a language model is asked about a procedure: OpenPI2.0's formulations, each a versioned prompt in `texts/`.
+"""The questions about a procedure: OpenPI2.0's formulations, each a versioned prompt in `texts/`.
 
-Whatever comes from outside, a step or a name that a model gave, stands between quotation marks and on one line: it can
-forge neither another step's line nor the end of its own. What a question is about stands last, so that the beginning is
-the same for many questions and an endpoint can keep it in its cache.
+Text from outside, such as a step or a name that a model gave, stands between quotation marks on one line: it can forge
+neither another step's line nor the end of its own. What a question is about stands last, so that many questions share
+their beginning and an endpoint can cache it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCHEMATA, STATES, CHANGES_OF, COMPLETE, WHOLE, VERIFY = (
 )
 
 NEXT_QUESTION = ("\nGoal:", "\nThe step now,")
-"""How another question begins: a model that only completes text would go on to ask and answer one."""
+"""How another question begins: generation stops here, or a model that completes text would go on to ask one."""
 
 MAX_NAME_BYTES = 400
 MAX_STEP_BYTES = 4_000
@@ -35,12 +35,12 @@ MAX_PAST_BYTES = 16_000
 MAX_WHOLE_BYTES = 48_000
 MAX_SCHEMA_STEPS = 50
 MAX_KNOWN = 60
-"""What of a long procedure is shown: the newest past steps and states, the beginning of a long step."""
+"""Limits on a long procedure: the newest past steps and states are shown, and the beginning of a long step."""
 
 
 @dataclass(frozen=True)
 class PromptExample:
-    """A question with its right answer, shown before the real one."""
+    """A question with its correct answer, shown before the real one."""
 
     scene: str
     answer: str

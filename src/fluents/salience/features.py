@@ -1,8 +1,7 @@
-"""What the offline method looks at: numbers for every entity, and for every entity in every step.
+"""Features of the offline rater: numbers for every entity, and for every entity in every step.
 
-Only the text, the changes and the names decide: no votes, no ratings, and no count that is higher wherever more was
-written down, so that gold and predicted traces are treated alike. Nothing depends on the order in which changes or
-entities come.
+Only the text, the changes and the names count: no votes, no ratings, and no count that grows with the length of the
+annotation, so that gold and predicted traces are treated alike. Nothing depends on the order of changes or entities.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def _step_before(happened: Floats) -> Floats:
 
 
 MOST_CELLS = 1_000_000
-"""Entities times steps: far more than any text has, and all the memory that rating may take."""
+"""Entities times steps: far more than any text has. Limits the memory that rating takes."""
 
 KINDS = {
     "person": ("person", "you", "people", "friend", "player"),

@@ -1,4 +1,4 @@
-"""Salience as a language model sees it: one fresh question for every entity, so that no order matters."""
+"""Salience rated by a language model: a separate question for every entity, so that no order matters."""
 
 from __future__ import annotations
 
