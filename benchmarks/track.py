@@ -20,16 +20,17 @@ from typing import Any, TypeAlias
 
 from fluents.decoding.sampling import Sampling
 from fluents.errors import MissingExtraError
-from fluents.prompts.local import MAX_PROMPT_BYTES, grammar, prompt
+from fluents.prompts.local import MAX_PROMPT_BYTES, prompt
 from fluents.segmentation import read_text, segment
+from fluents.trackers import Setting
 from fluents.trackers.llama_engine import Engine, free_cores
-from fluents.trackers.local import CONTEXT_PER_SLOT, MOST_LINES, SETTINGS
+from fluents.trackers.local import CONTEXT_PER_SLOT, GRAMMAR, SETTINGS
 from fluents.weights import ensure
 from fluents.weights.adapters import open_adapter
 from fluents.weights.merge import merged
 
 SOUP = Path(__file__).parents[1] / "examples" / "tomato_soup.md"
-STEPS = {"fast": (1, 2, 3, 4, 5, 6), "default": (2, 3)}
+STEPS: dict[Setting, tuple[int, ...]] = {"fast": (1, 2, 3, 4, 5, 6), "default": (2, 3)}
 """Which steps of the example are answered: the slower way, fewer."""
 
 Answering: TypeAlias = Callable[[str, Sampling], list[str]]
@@ -38,10 +39,13 @@ TRACK_ONE_STEP = """
 import sys
 from pathlib import Path
 from fluents.segmentation import segment
-from fluents.trackers.local import SETTINGS, LocalTracker
-tracker = LocalTracker(SETTINGS[sys.argv[1]])
-tracker.on_draft = lambda line: print("draft", flush=True)
-tracker.track(segment(sys.argv[2]))
+from fluents.trackers import Listener, open_tracker
+
+class Drafts(Listener):
+    def on_draft(self, line):
+        print("draft", flush=True)
+
+open_tracker(setting=sys.argv[1]).track(segment(sys.argv[2]), Drafts())
 status = Path("/proc/self/status")
 lines = status.read_text().splitlines() if status.exists() else []
 print(next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), "unknown"))
@@ -88,14 +92,14 @@ def _processes() -> None:
         print(f"{name:10}{first:10.1f} s{time.perf_counter() - started:10.1f} s{lines[-1]:>11} MB")
 
 
-def _engine(model: Path, name: str) -> Answering:
+def _engine(model: Path, name: Setting) -> Answering:
     slots = min(SETTINGS[name].sampling.samples, 16)
     engine = Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT)
-    return lambda text, sampling: engine.sample(text, sampling, seed=1, grammar=grammar(MOST_LINES))
+    return lambda text, sampling: engine.sample(text, sampling, seed=1, grammar=GRAMMAR)
 
 
 def _measure(
-    answer: Answering, name: str, steps: tuple[int, ...], count: Callable[[str], int] | None
+    answer: Answering, name: Setting, steps: tuple[int, ...], count: Callable[[str], int] | None
 ) -> tuple[float, float | None]:
     """Steps and tokens a second."""
     settings = SETTINGS[name]

@@ -3,4 +3,4 @@
 # Needs hub access; not run here. The tests run the same commands on tiny models.
 set -e
 fluents train neural --arch bart --download --data openpi-c --system concat-states --epochs 30 --learning-rate 5e-5 --batch 8 --metric last --out runs/openpi-c-bart-concat
-fluents track openpi-c:test --tracker neural --checkpoint runs/openpi-c-bart-concat --beams 4 --output runs/openpi-c-bart-concat/test.jsonl
+fluents track-neural openpi-c:test --checkpoint runs/openpi-c-bart-concat --beams 4 --output runs/openpi-c-bart-concat/test.jsonl

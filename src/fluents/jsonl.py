@@ -6,6 +6,7 @@ Reading streams and never holds more than a line; writing is atomic, so a file i
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import json
 import os
@@ -281,16 +282,9 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
-    try:
-        target = target.resolve()  # a link stays one, and what it names is written
-        is_folder, is_special = target.is_dir(), target.exists() and not target.is_file()
-    except OSError as error:
-        raise InputError(f"cannot write here: {error.strerror}", where=str(path)[:300]) from None
-    if is_folder:
-        raise InputError("cannot write: this is a folder", where=target, fix="name a file in it")
-    if is_special:  # a pipe or a device takes what comes; there is nothing to replace
-        with target.open("wb") as stream:
+    target = output_path(path)
+    if target.exists() and not target.is_file():  # a pipe or a device takes what comes; there is nothing to replace
+        with disk_errors_name(target), target.open("wb") as stream:
             yield stream
         return
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
@@ -299,15 +293,44 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise InputError(f"cannot write here: {error.strerror}", where=target.parent) from None
     try:
-        with stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
+        with disk_errors_name(target):
+            with stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def output_path(path: str | Path) -> Path:
+    """The file to write: a link stays one, and what it names is written. A folder or a loop of links is an error."""
+    try:
+        target = Path(path).resolve()
+        is_folder = target.is_dir()
+        target.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop; ValueError: a NUL byte
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot write here: {reason}", where=str(path)[:300]) from None
+    if is_folder:
+        raise InputError("cannot write: this is a folder", where=target, fix="name a file in it")
+    return target
+
+
+@contextmanager
+def disk_errors_name(path: Path) -> Iterator[None]:
+    """A full or failing disk does not say which file it could not write: this does."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in _DISK_ERRORS:
+            error.filename = str(path)
+        raise
+
+
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def open_output(path: Path, *, append: bool) -> IO[bytes]:

@@ -26,7 +26,6 @@ def test_the_key_is_in_no_trace_cache_or_message(tmp_path: Path, status: int) ->
         if status != 200:
             server.refuse = lambda body: (status, {"error": {"message": str(server.headers)}})  # noqa: ARG005
         options = {
-            "--tracker": "llm",
             "--form": "schemata",
             "--base-url": server.base_url,
             "--model": "any",
@@ -35,7 +34,14 @@ def test_the_key_is_in_no_trace_cache_or_message(tmp_path: Path, status: int) ->
             "--output": "tea.jsonl",
         }
         done = subprocess.run(
-            [sys.executable, "-m", "fluents", "track", "tea.txt", *(part for pair in options.items() for part in pair)],
+            [
+                sys.executable,
+                "-m",
+                "fluents",
+                "track-llm",
+                "tea.txt",
+                *(part for pair in options.items() for part in pair),
+            ],
             capture_output=True,
             cwd=tmp_path,
             env={**os.environ, "FLUENTS_CACHE": str(tmp_path / "cache"), "OPENAI_LOG": "debug"},

@@ -48,8 +48,16 @@ def read(path: Path) -> list[Trace]:
     [
         (["--resume", SOUP], "--resume needs --output"),
         (["--resume", "-o", "-", SOUP], "--resume needs --output"),
-        (["--tracker", "llm", "--dry-run", "--beams", "2", SOUP], "--beams is no option of the tracker llm"),
-        (["--setting", "slow", SOUP], "no setting 'slow'"),
+        (["--tracker", "llm", SOUP], "--tracker llm is now `fluents track-llm`"),
+        (["--tracker", "neural", SOUP], "--tracker neural is now `fluents track-neural`"),
+        (["--tracker", "local", SOUP], "the embedded model is the default"),
+        (["--setting", "slow", SOUP], "'slow' is not one of"),
+        (["--fast", "--samples", "4", SOUP], "always the same"),
+        (["--fast", "--setting", "openpi", SOUP], "--fast is a setting itself"),
+        (["--adapter", "openpi", "--setting", "openpi", SOUP], "chooses its adapters"),
+        (["--adapter", "none.gguf", SOUP], "no such adapter file"),
+        (["--base-url", "http://127.0.0.1:1", SOUP], "--base-url without a --model"),
+        (["--model", "m", "--fast", SOUP], "--fast is for the embedded model"),
         (["no such file.md"], "no such file"),
     ],
 )
@@ -69,7 +77,7 @@ def test_an_empty_text_and_an_empty_folder_are_told_and_empty_no_file(tmp_path: 
 
 def test_a_bad_file_among_good_ones_is_told_before_anything_is_tracked(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes(b"Pour the caf\xe9 au lait.")
-    assert "latin.txt" in fails(SOUP, tmp_path / "latin.txt", "--fast", "--html", tmp_path / "all.html")
+    assert "latin.txt" in fails(SOUP, tmp_path / "latin.txt", "--strict", "--fast", "--html", tmp_path / "all.html")
     assert not (tmp_path / "all.html").exists()
 
 
@@ -195,18 +203,19 @@ def test_killed_midway_then_resumed_loses_nothing_and_repeats_nothing(tmp_path: 
     jsonl.write([Procedure(id=name, steps=(f"Put cup {name} on the table.",)) for name in all_ids], source)
     command = [sys.executable, "-m", "fluents", "track", str(source), "--fast", "-o", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    part = tmp_path / "out.jsonl.part"
     deadline = time.monotonic() + 60
-    while not (out.exists() and out.read_bytes().count(b"\n")):
+    while not (part.exists() and part.read_bytes().count(b"\n") > 1):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.kill()
     process.wait()
-    finished = out.read_bytes()[: out.read_bytes().rfind(b"\n") + 1]
-    assert finished, "what was done is there"
-    out.write_bytes(finished + b'{"fluents":1,"kind":"trace","proced')  # as if killed in the writing
+    assert not out.exists()
+    finished = part.read_bytes()[: part.read_bytes().rfind(b"\n") + 1]
+    part.write_bytes(finished + b'{"fluents":1,"kind":"trace","proced')  # as if killed in the writing
     done = run(source, "--fast", "-o", out, "--resume", "--html", tmp_path / "all.html")
     assert done.returncode == 0, done.stderr
-    assert out.read_bytes().startswith(finished)
+    assert out.read_bytes().startswith(finished.partition(b"\n")[2])
     assert [trace.id for trace in read(out)] == all_ids
     assert all(name in (tmp_path / "all.html").read_text() for name in all_ids)
     before = out.read_bytes()

@@ -1,10 +1,10 @@
-"""`fluents track --tracker llm` as a person meets it: against real servers on loopback, good, faulty and embedded."""
+"""`fluents track-llm` as a person meets it: against real servers on loopback, good, faulty and embedded."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +14,8 @@ import pytest
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
 from fluents.cli import main
-from fluents.cli.track import _into_file
 from fluents.records import Procedure, StateChange, Trace
+from part_files import part_traces
 from scripted import pairs, step_in, water_heats
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves."))
@@ -52,7 +52,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[byt
 
 @pytest.fixture
 def track(run: Run) -> Run:
-    return partial(run, "track")
+    return partial(run, "track-llm")
 
 
 @pytest.fixture
@@ -78,23 +78,8 @@ def test_what_goes_wrong_before_the_first_trace_empties_no_file(track: Run, tea:
     assert [record.id for record in jsonl.read(out)] == ["tea"]
 
 
-def test_ctrl_c_before_the_first_trace_leaves_nothing_of_an_earlier_run_to_go_on_with(tmp_path: Path) -> None:
-    def interrupted(wanted: Iterable[Procedure]) -> Iterator[Trace]:
-        for procedure in wanted:
-            if procedure.id == "next":
-                raise KeyboardInterrupt
-            yield Trace(procedure=procedure)
-
-    out = tmp_path / "out.jsonl"
-    for resume, left in ((True, ["tea"]), (False, [])):
-        jsonl.write([Trace(procedure=TEA)], out)
-        with pytest.raises(KeyboardInterrupt):
-            _into_file(iter([TEA.replace(id="next")]), interrupted, out, resume)
-        assert [record.id for record in jsonl.read(out)] == left
-
-
 def options(server: FaultyServer, *more: str | Path) -> list[str | Path]:
-    return ["--tracker", "llm", "--base-url", server.base_url, "--model", "any", "--json", "--no-cache", *more]
+    return ["--base-url", server.base_url, "--model", "any", "--json", "--no-cache", *more]
 
 
 @pytest.mark.parametrize("api", ["chat", "completion"])
@@ -134,7 +119,7 @@ def test_memory_few_shots_samples_and_workers_together(track: Run, tmp_path: Pat
 def test_a_second_run_asks_nothing_again_and_resume_not_even_the_cache(track: Run, tea: Path, tmp_path: Path) -> None:
     keep = ["--cache", tmp_path / "answers.sqlite"]
     with FaultyServer(answer) as server:
-        arguments = [tea, "--tracker", "llm", "--base-url", server.base_url, "--model", "any", *keep]
+        arguments = [tea, "--base-url", server.base_url, "--model", "any", *keep]
         first = track(*arguments, "--json")
         asked = len(server.bodies)
         second = track(*arguments, "-o", tmp_path / "out.jsonl")
@@ -148,8 +133,6 @@ def test_a_second_run_asks_nothing_again_and_resume_not_even_the_cache(track: Ru
 def test_the_cache_alone_repeats_a_run_when_the_model_is_gone(track: Run, tea: Path, tmp_path: Path) -> None:
     with FaultyServer(answer) as server:
         model = (
-            "--tracker",
-            "llm",
             "--model",
             "any",
             "--base-url",
@@ -175,7 +158,7 @@ def test_an_endpoint_that_fails_keeps_the_procedures_that_are_done(track: Run, t
         done = track(tmp_path / "two.jsonl", *options(server, "-o", out))
         assert done.status == 2
         assert "no such model" in done.err
-        assert [record.id for record in jsonl.read(out)] == ["tea"]
+        assert [trace.id for trace in part_traces(out)] == ["tea"]
         server.refuse = lambda _: None
         before = len(server.bodies)
         assert track(tmp_path / "two.jsonl", *options(server, "-o", out, "--resume")).status == 0
@@ -197,13 +180,13 @@ def test_given_pairs_get_states_and_score(track: Run, tea: Path, tmp_path: Path)
 
 def test_a_dry_run_shows_the_questions_and_asks_nothing(track: Run, tea: Path) -> None:
     """Without a key, a model or a network."""
-    done = track(tea, "--tracker", "llm", "--dry-run")
+    done = track(tea, "--dry-run")
     assert done.status == 0
     assert done.out.count('number 2: "Pour it over the leaves."') == 2, "for schemata, and for states"
     assert "4 questions, about" in done.err
     assert "nothing was sent" in done.err
     assert "as if (an attribute found) of (a thing found)" in done.err
-    rehearsal = track(tea, "--tracker", "llm", "--dry-run", "--form", "whole", "--verify", "--json")
+    rehearsal = track(tea, "--dry-run", "--form", "whole", "--verify", "--json")
     shown = [json.loads(line) for line in rehearsal.out.splitlines()]
     assert [(one["name"], one["procedure"]) for one in shown] == [("whole-1", "tea"), *[("verify-1", "tea")] * 2]
     assert shown[0]["tokens"] == pytest.approx(len(shown[0]["system"] + shown[0]["prompt"]) / 4, abs=1)
@@ -212,16 +195,12 @@ def test_a_dry_run_shows_the_questions_and_asks_nothing(track: Run, tea: Path) -
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--form", "whole"], "--form is no option of the tracker local"),
-        (["--model", "m"], "--model is no option of the tracker local"),
-        (["--tracker", "llm", "--fast"], "--fast is no option of the tracker llm"),
-        (["--tracker", "oracle"], "there is no tracker 'oracle'"),
-        (["--tracker", "llm"], "no model is named"),
-        (["--tracker", "llm", "--model", "m", "--examples", "x.jsonl"], "--examples without --shots"),
-        (["--tracker", "llm", "--model", "m", "--shots", "1"], "--shots without --examples"),
-        (["--tracker", "llm", "--model", "m", "--form", "whole", "--memory"], "--memory needs --form"),
-        (["--tracker", "llm", "--model", "m", "--form", "complete", "--pairs", "x.jsonl"], "--pairs gives"),
-        (["--tracker", "llm", "--model", "m", "--pairs", "none.jsonl"], "neither a file nor a dataset"),
+        ([], "no model is named"),
+        (["--model", "m", "--examples", "x.jsonl"], "--examples without --shots"),
+        (["--model", "m", "--shots", "1"], "--shots without --examples"),
+        (["--model", "m", "--form", "whole", "--memory"], "--memory needs --form"),
+        (["--model", "m", "--form", "complete", "--pairs", "x.jsonl"], "--pairs are asked for their states"),
+        (["--model", "m", "--pairs", "none.jsonl"], "neither a file nor a dataset"),
     ],
 )
 def test_what_a_user_can_mend_is_told(
@@ -266,11 +245,13 @@ def test_end_to_end_with_the_embedded_model(run: Run, tmp_path: Path) -> None:
     )
     jsonl.write([gold], tmp_path / "gold.jsonl")
     with serve() as server:
-        given = ["--tracker", "llm", "--base-url", server.base_url, "--model", server.model]
+        given = ["--base-url", server.base_url, "--model", server.model]
         given += ["--cache", str(tmp_path / "answers.sqlite")]  # states goes on from the answers of schemata
         for form, tokens in (("schemata", 96), ("states", 96), ("complete", 32), ("whole", 96)):
             out = tmp_path / f"{form}.jsonl"
-            done = run("track", tmp_path / "gold.jsonl", *given, "--form", form, "--max-tokens", str(tokens), "-o", out)
+            done = run(
+                "track-llm", tmp_path / "gold.jsonl", *given, "--form", form, "--max-tokens", str(tokens), "-o", out
+            )
             assert done.status == 0, done.err
             (trace,) = (record for record in jsonl.read(out) if isinstance(record, Trace))
             assert set(trace.covered_steps) | {reject.step for reject in trace.rejects} >= {1, 2}

@@ -1,4 +1,4 @@
-"""`fluents track --tracker llm` stopped in the middle, by a key or by force: nothing is lost, nothing asked twice."""
+"""`fluents track-llm` stopped in the middle, by a key or by force: nothing is lost, nothing asked twice."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
 from fluents.records import Procedure, Trace
+from part_files import part_traces
 from scripted import water_heats
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves."))
@@ -25,8 +26,8 @@ WORKERS = 4
 
 
 def command(server: FaultyServer, source: Path, out: Path, *more: str | Path) -> list[str]:
-    model = ["--tracker", "llm", "--base-url", server.base_url, "--model", "any", "--workers", WORKERS]
-    return [sys.executable, "-m", "fluents", "track", *map(str, (source, *model, "-o", out, *more))]
+    model = ["--base-url", server.base_url, "--model", "any", "--workers", WORKERS]
+    return [sys.executable, "-m", "fluents", "track-llm", *map(str, (source, *model, "-o", out, *more))]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -46,13 +47,13 @@ def test_ctrl_c_ends_it_at_once_and_keeps_what_is_done(tmp_path: Path, form: str
         started = command(server, tmp_path / "two.jsonl", out, "--cache", cache, "--form", form)
         process = subprocess.Popen(started, stderr=subprocess.PIPE, text=True)
         assert stuck.wait(60)
-        while not (out.exists() and b"\n" in out.read_bytes()):
+        while not any(trace.id == "tea" for trace in part_traces(out)):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=10)
     assert process.returncode == 130
     assert "Traceback" not in told
-    assert [one.id for one in jsonl.read(out)] == ["tea"]
+    assert [one.id for one in part_traces(out)] == ["tea"]
     with closing(sqlite3.connect(cache)) as kept:
         [answers] = kept.execute("select count(*) from answers").fetchone()
     assert answers == (2 if form == "complete" else 1), "answers may have cost money"
@@ -81,13 +82,15 @@ def test_a_killed_run_resumes_without_asking_again_for_what_it_has(tmp_path: Pat
                 time.sleep(0.005)
             killed.kill()
         before = list(server.prompts)
-        assert 1 <= out.read_bytes().count(b"\n") < 4, "killed in the middle"
-        subprocess.run([*run, "--resume"], check=True, timeout=60, stderr=subprocess.DEVNULL)
+        assert 1 <= len(part_traces(out)) <= 4, "killed in the middle"
+        assert not out.exists()
+        again = subprocess.run([*run, "--resume"], timeout=60, stderr=subprocess.DEVNULL)
+        assert again.returncode == 1, "some steps got no readable answer"
         asked = list(server.prompts)
         assert len(asked) - len(set(asked)) <= WORKERS, "twice only what was on its way, one question a worker"
         assert len(set(before) & set(asked[len(before) :])) <= WORKERS
         undisturbed = command(server, source, whole, "--no-cache")
-        subprocess.run(undisturbed, check=True, timeout=60, stderr=subprocess.DEVNULL)
+        subprocess.run(undisturbed, timeout=60, stderr=subprocess.DEVNULL)
         assert set(server.prompts[len(asked) :]) == set(asked)
     assert out.read_bytes() == whole.read_bytes()
     traces = [one for one in jsonl.read(out) if isinstance(one, Trace)]

@@ -16,6 +16,7 @@ from fluents.errors import FluentsError, InputError
 from fluents.neural.decoding_options import Decoding
 from fluents.neural.inputs import question
 from fluents.records import Procedure, Trace
+from fluents.trackers import Listener
 
 if os.environ.get("CI") != "true":
     for package in ("torch", "transformers", "accelerate"):
@@ -69,15 +70,33 @@ FIRST = {trace.id: trace for trace in gold()}
 @pytest.mark.parametrize("name", ["emem", "econd", "concat", "gpt2"])
 def test_many_procedures_at_once_are_tracked_as_each_alone(checkpoints: dict[str, Path], name: str) -> None:
     tracker = _tracker(checkpoints[name], FIRST)
-    together = tracker.track_many(PROCEDURES)
+    together = list(tracker.track_many(PROCEDURES))
     assert together == [tracker.track(procedure) for procedure in PROCEDURES]
     assert any(trace.changes or trace.rejects for trace in together)
 
 
-def test_progress_counts_every_step(checkpoints: dict[str, Path]) -> None:
-    told: list[tuple[int, int]] = []
-    _tracker(checkpoints["emem"]).track_many(PROCEDURES, lambda done, total: told.append((done, total)))
-    assert told == [(2, 8), (4, 8), (6, 8), (8, 8)]
+class Steps(Listener):
+    def __init__(self) -> None:
+        self.seen: list[Trace] = []
+
+    def on_step(self, trace: Trace) -> None:
+        self.seen.append(trace)
+
+
+def test_every_finished_step_is_reported(checkpoints: dict[str, Path]) -> None:
+    steps = Steps()
+    traces = list(_tracker(checkpoints["emem"]).track_many(PROCEDURES, steps))
+    assert [len(trace.covered_steps) for trace in steps.seen] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert steps.seen[-2:] == traces
+
+
+def test_what_is_whole_is_not_tracked_again(checkpoints: dict[str, Path]) -> None:
+    """What is not is begun anew: its memory is not kept."""
+    tracker = _tracker(checkpoints["emem"])
+    traces = list(tracker.track_many(PROCEDURES))
+    done = {traces[0].id: traces[0].replace(changes=()), traces[1].id: traces[1].replace(covered=(1,))}
+    assert list(tracker.track_many(PROCEDURES, done=done)) == [done[traces[0].id], traces[1]]
+    assert tracker.track(PROCEDURES[0], done=done[traces[0].id]) == done[traces[0].id]
 
 
 def test_the_same_seed_samples_the_same(checkpoints: dict[str, Path]) -> None:
@@ -96,7 +115,7 @@ def test_entities_come_from_a_first_stage(checkpoints: dict[str, Path]) -> None:
     """Traces of any tracker, or another checkpoint; where it named nothing, nothing is asked."""
     silent = {trace.id: trace.replace(changes=()) for trace in gold()}
     assert all(not trace.changes for trace in _tracker(checkpoints["econd"], silent).track_many(PROCEDURES))
-    staged = _tracker(checkpoints["econd"], _tracker(checkpoints["emem"])).track_many(PROCEDURES)
+    staged = list(_tracker(checkpoints["econd"], _tracker(checkpoints["emem"])).track_many(PROCEDURES))
     assert staged[0].provenance.decoding["first"] == "neural emem bart emem"
     with pytest.raises(InputError, match="nobody has named them"):
         _tracker(checkpoints["econd"]).track(PROCEDURES[0])
@@ -109,7 +128,7 @@ def test_hostile_procedures_are_answered(checkpoints: dict[str, Path]) -> None:
     long = Procedure(id="long", goal="x " * 5000, steps=("boil </s> <pad> " * 3000, "\u0000 \U0001f375", "<b>of</b>"))
     (trace,) = _tracker(checkpoints["emem"]).track_many([long])
     assert trace.procedure == long
-    assert _tracker(checkpoints["emem"]).track_many([]) == []
+    assert list(_tracker(checkpoints["emem"]).track_many([])) == []
 
 
 def test_too_long_a_question_keeps_its_end(tmp_path: Path) -> None:
@@ -296,10 +315,8 @@ def test_the_command_line_trains_tracks_and_sweeps(tmp_path: Path) -> None:
     )
     checkpoint = str(tmp_path / "run")
     run(
-        "track",
+        "track-neural",
         data,
-        "--tracker",
-        "neural",
         "--checkpoint",
         checkpoint,
         "--first",
@@ -333,7 +350,7 @@ def test_a_missing_or_broken_first_stage_empties_no_file(checkpoints: dict[str, 
     jsonl.write(gold(), source)
     out.write_text("what was there\n")
     (copy / "model.safetensors").write_bytes(b"\xff" * 100)
-    options = ("track", str(source), "--tracker", "neural", "--checkpoint", str(checkpoints["econd"]), "-o", str(out))
+    options = ("track-neural", str(source), "--checkpoint", str(checkpoints["econd"]), "-o", str(out))
     for first, what in (((), "nobody has named them"), (("--first", str(copy)), "damaged")):
         found = CliRunner().invoke(app, (*options, *first)).exception
         assert isinstance(found, FluentsError)
@@ -373,8 +390,7 @@ def test_the_command_line_refuses_foreign_options(tmp_path: Path) -> None:
     from fluents.cli import app
 
     for arguments in (
-        ("track", str(tmp_path), "--tracker", "neural", "--samples", "3", "--checkpoint", str(tmp_path)),
-        ("track", str(tmp_path), "--checkpoint", str(tmp_path)),
+        ("track", str(tmp_path), "--tracker", "neural", "--samples", "3"),
         ("train", "neural", "--out", str(tmp_path)),
         ("train", "neural", "--out", str(tmp_path), "--model", str(tmp_path), "--style", "loud"),
     ):

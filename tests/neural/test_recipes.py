@@ -37,7 +37,7 @@ def test_a_recipe_trains_and_tracks_as_its_paper_says(recipe: Path) -> None:
     assert any("needs hub access; not run here" in line.lower() for line in lines)
     (_, trained), (tracker, tracked) = (_parsed(line) for line in lines if line.startswith("fluents"))
     assert (trained["epochs"], trained["learning_rate"], trained["batch"]) == (30, 5e-5, 8)
-    assert tracker == "track"
+    assert tracker == "track-neural"
     assert tracked["checkpoint"] == str(trained["out"])
     assert tracked["beams"] == 4
     assert ("econd" in trained["system"]) == bool(tracked["first"])

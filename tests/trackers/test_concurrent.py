@@ -1,4 +1,4 @@
-"""Several procedures underway: in order, no more than wanted, errors and progress passed on."""
+"""Several procedures underway: in order, no more than wanted, errors and reports passed on."""
 
 from __future__ import annotations
 
@@ -9,23 +9,38 @@ import pytest
 
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
-from fluents.trackers import OnStep
+from fluents.trackers import Listener
 from fluents.trackers.concurrent import side_by_side
 
 
 class Meeting:
-    """A tracker that ends a procedure only when so many are underway together."""
+    """Ends a procedure only when so many are underway together."""
 
     def __init__(self, together: int) -> None:
-        self._barrier = threading.Barrier(together, timeout=10)
+        self._barrier = threading.Barrier(together, timeout=60)
 
-    def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
+    def __call__(self, procedure: Procedure, listener: Listener) -> Trace:
         self._barrier.wait()
         if procedure.id == "bad":
             raise InputError("bad procedure")
-        if on_step:
-            on_step(7, 7)
+        listener.on_start(procedure, 0)
+        listener.on_progress(procedure, 0.5)
+        listener.on_step(Trace(procedure=procedure))
         return Trace(procedure=procedure)
+
+
+class Heard(Listener):
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, int]] = []
+
+    def on_start(self, procedure: Procedure, done: int = 0) -> None:  # noqa: ARG002
+        self.told.append(("start", procedure.id, threading.get_ident()))
+
+    def on_progress(self, procedure: Procedure, steps: float) -> None:  # noqa: ARG002
+        self.told.append(("progress", procedure.id, threading.get_ident()))
+
+    def on_step(self, trace: Trace) -> None:
+        self.told.append(("step", trace.id, threading.get_ident()))
 
 
 def procedures(count: int, begun: list[int]) -> Iterator[Procedure]:
@@ -36,18 +51,24 @@ def procedures(count: int, begun: list[int]) -> Iterator[Procedure]:
 
 def test_they_run_together_come_in_order_and_are_read_as_needed() -> None:
     begun: list[int] = []
-    told: list[tuple[int, int]] = []
-    underway = side_by_side(Meeting(3), procedures(6, begun), 3)
-    first = next(underway)
+    traces = side_by_side(Meeting(3), procedures(6, begun), 3)
+    first = next(traces)
     assert len(begun) == 3, "none is read before its turn"
-    ids = [first.trace(lambda *now: told.append(now)).id, *(task.trace().id for task in underway)]
-    assert ids == [f"p{number}" for number in range(6)]
-    assert told[-1] == (7, 7)
+    assert [first.id, *(trace.id for trace in traces)] == [f"p{number}" for number in range(6)]
+
+
+def test_everything_a_procedure_reports_is_heard_before_its_trace_comes_in_the_callers_thread() -> None:
+    """Also where the thread ends before anybody looks."""
+    heard = Heard()
+    for trace in side_by_side(Meeting(1), procedures(20, []), 4, heard):
+        mine = [what for what, name, _ in heard.told if name == trace.id]
+        assert mine == ["start", "progress", "step"]
+    assert {thread for _, _, thread in heard.told} == {threading.get_ident()}
 
 
 def test_an_error_reaches_whoever_waits() -> None:
     wanted = [Procedure(id=name, steps=("Stir.",)) for name in ("good", "bad")]
-    good, bad = side_by_side(Meeting(2), wanted, 2)
-    assert good.trace().id == "good"
+    traces = side_by_side(Meeting(2), wanted, 2)
+    assert next(traces).id == "good"
     with pytest.raises(InputError, match="bad procedure"):
-        bad.trace()
+        next(traces)

@@ -13,11 +13,12 @@ from fluents import jsonl
 from fluents.errors import FluentsError, InputError, UnknownNameError
 from fluents.llm import LanguageModel, NoAnswerError, Question
 from fluents.records import Procedure, StateChange, Trace
+from fluents.trackers import Listener
 from fluents.trackers.llm.pipeline import NO_ANSWER, NOT_VERIFIED
-from fluents.trackers.llm.settings import FORMS, LlmSettings
+from fluents.trackers.llm.settings import FORMS, Form, LlmSettings
 from fluents.trackers.llm.tracker import GivenPairs, LlmTracker
 from fluents.version import __version__
-from scripted import Script, attribute_in, pairs, states, step_in, thing_in
+from scripted import Script, attribute_in, pairs, states, step_in, thing_in, water_heats
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves.", "Wait."))
 FOUND = {1: {"water": ["temperature"]}, 2: {"water": ["place"], "leaves": ["wetness", "colour"]}, 3: {}}
@@ -323,10 +324,47 @@ def test_an_endpoint_that_is_down_ends_the_run() -> None:
         LlmTracker(LanguageModel(Script(down), "script"), replace(LlmSettings(), form="complete")).track(TEA)
 
 
-def test_progress_is_told_in_questions() -> None:
-    seen: list[tuple[int, int]] = []
-    LlmTracker(LanguageModel(Script(tea_answer), "script", workers=1), LlmSettings()).track(
-        TEA, lambda *now: seen.append(now)
-    )
-    assert seen[-1] == (7, 7), "three for schemata, four for states"
-    assert [done for done, _ in seen] == list(range(1, 8))
+class Heard(Listener):
+    def __init__(self) -> None:
+        self.progress: list[float] = []
+        self.steps: list[Trace] = []
+
+    def on_progress(self, procedure: Procedure, steps: float) -> None:  # noqa: ARG002
+        self.progress.append(steps)
+
+    def on_step(self, trace: Trace) -> None:
+        self.steps.append(trace)
+
+
+@pytest.mark.parametrize("settings", [LlmSettings(), LlmSettings(memory=True), LlmSettings(verify=True)])
+def test_progress_never_goes_back_and_steps_are_reported_as_they_are_finished(settings: LlmSettings) -> None:
+    heard = Heard()
+    trace = LlmTracker(LanguageModel(Script(tea_answer), "script", workers=1), settings).track(TEA, heard)
+    assert heard.progress == sorted(heard.progress)
+    assert 0 < heard.progress[0] <= heard.progress[-1] <= len(TEA.steps)
+    assert [len(partial.covered_steps) for partial in heard.steps] == [1, 2, 3]
+    assert heard.steps[-1] == trace
+
+
+@pytest.mark.parametrize("form", ["schemata", "states", "complete", "whole"])
+@pytest.mark.parametrize("memory", [False, True])
+def test_steps_that_were_answered_are_not_asked_again(form: Form, memory: bool) -> None:
+    """The same trace comes out, whichever step was missing; the whole form asks once more about all."""
+    if memory and form in ("schemata", "whole"):
+        return
+    answer = (lambda question: water_heats(question.prompt)) if form == "whole" else tea_answer
+    settings = LlmSettings(form=form, memory=memory)
+    whole = LlmTracker(LanguageModel(Script(answer), "script"), settings).track(TEA)
+    for missing in (1, 2, 3):
+        covered = tuple(step for step in (1, 2, 3) if step != missing)
+        kept = tuple(change for change in whole.changes if change.step != missing)
+        model = Script(answer)
+        again = LlmTracker(LanguageModel(model, "script"), settings).track(
+            TEA, done=whole.replace(changes=kept, covered=covered)
+        )
+        assert [c.step for c in again.changes] == [c.step for c in whole.changes]
+        assert again.covered is None
+        if form != "whole":
+            assert {step_in(question.prompt) for question in model.asked} == {missing}
+        if not memory:
+            assert again == whole

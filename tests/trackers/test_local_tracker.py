@@ -16,7 +16,7 @@ from fluents.decoding.sampling import Sampling
 from fluents.errors import FluentsWarning, InputError, UnknownNameError
 from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace
-from fluents.trackers import TRACKERS, load
+from fluents.trackers import Listener, Setting
 from fluents.trackers.llama_engine import Replay
 from fluents.trackers.local import FAST, SETTINGS, LocalSettings, LocalTracker, Voter
 from fluents.version import __version__
@@ -96,10 +96,24 @@ def test_provenance_says_how_it_was_made() -> None:
     assert made.decoding["styles"] == ["Clean"]
 
 
-def test_progress_is_told_after_every_step() -> None:
-    seen: list[tuple[int, int]] = []
-    LocalTracker(THREE, [replay([""], [""], [""])]).track(TEA, lambda *now: seen.append(now))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+class Steps(Listener):
+    def __init__(self) -> None:
+        self.seen: list[Trace] = []
+
+    def on_step(self, trace: Trace) -> None:
+        self.seen.append(trace)
+
+
+def test_every_finished_step_is_reported_and_any_of_them_can_be_gone_on_from() -> None:
+    """Names and states are carried over an interruption too."""
+    answers = ["the Water | place | in tap | in a kettle\n"], ["water | place | in pan | in pot\n"], ["bad\n"]
+    settings, steps = replace(THREE, sampling=Sampling(samples=1)), Steps()
+    whole = LocalTracker(settings, [replay(*answers)]).track(TEA, steps)
+    assert [trace.covered for trace in steps.seen] == [(1,), (1, 2), None]
+    assert steps.seen[-1] == whole
+    for place, done in enumerate(steps.seen, start=1):
+        unasked = Replay({prompt(TEA, step, style="clean"): answers[step - 1] for step in range(place + 1, 4)})
+        assert LocalTracker(settings, [unasked]).track(TEA, done=done) == whole
 
 
 def test_samples_that_hold_no_answer_are_told() -> None:
@@ -129,14 +143,7 @@ def test_whatever_the_model_says_the_trace_is_valid(procedure: Procedure, drawn:
     assert all(c.before.lower() != c.after.lower() and c.mentioned is not None for c in trace.changes)
 
 
-@pytest.mark.parametrize("name", TRACKERS)
-def test_every_tracker_of_the_table_can_be_loaded(name: str) -> None:
-    assert callable(load(name)().track)
-
-
-def test_an_unknown_tracker_or_setting_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="local"):
-        load("oracle")
+def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="fast"):
         fluents.track("Stir.", setting="slow")
 
@@ -149,7 +156,7 @@ def test_a_file_name_is_not_tracked_as_if_it_were_a_text(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_setting_votes_with_adapters_that_are_shipped(name: str) -> None:
+def test_every_setting_votes_with_adapters_that_are_shipped(name: Setting) -> None:
     assert {voter.adapter for voter in SETTINGS[name].voters} <= set(ADAPTERS)
 
 

@@ -11,7 +11,20 @@ from typing import Any
 
 import typer
 
-from fluents.cli import canonicalise, data, expand, report, salience, segment, serve_model, track, train, weights
+from fluents.cli import (
+    canonicalise,
+    data,
+    expand,
+    report,
+    salience,
+    segment,
+    serve_model,
+    track,
+    track_llm,
+    track_neural,
+    train,
+    weights,
+)
 from fluents.cli import eval as eval_
 from fluents.errors import FluentsError, FluentsWarning
 from fluents.version import __version__
@@ -27,6 +40,8 @@ app = typer.Typer(
 )
 app.command("segment")(segment.segment)
 app.command("track")(track.track)
+app.command("track-llm")(track_llm.track_llm)
+app.command("track-neural")(track_neural.track_neural)
 app.command("canonicalise")(canonicalise.canonicalise)
 app.command("expand")(expand.expand)
 app.command("salience")(salience.salience)

@@ -11,9 +11,8 @@ from rich.console import RenderableType
 
 from fluents.cli.models import AnswerProgress, ModelChoice, open_model
 from fluents.cli.options import with_options
-from fluents.cli.output import messages
+from fluents.cli.output import OutputOptions, TraceFile, each_trace, messages
 from fluents.cli.parse_failures import report_parse_failures
-from fluents.cli.resuming import Destination, TraceFile, each_trace
 from fluents.records import Trace
 from fluents.report.terminal import plain
 
@@ -43,7 +42,7 @@ def canonicalise(
     shots: Annotated[int | None, typer.Option(min=1, max=20, help="Number of --examples to show. Default: 3.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Replace existing clusters.")] = False,
     *,
-    to: Destination,
+    to: OutputOptions,
     choice: ModelChoice,
 ) -> None:
     """Find one canonical name for each entity and attribute; the words of the changes are kept.
@@ -82,7 +81,9 @@ def canonicalise(
             failures.add(parse_failures(done))
             return done
 
-        each_trace(file, work, clusters_view, to)
+        settings = {"method": method, "model": choice.model, "pairs": pairs, "again": again}
+        settings |= {"runs": runs, "attribute_runs": attribute_runs, "examples": examples, "shots": shots}
+        each_trace(file, work, clusters_view, to, settings)
 
 
 @contextmanager

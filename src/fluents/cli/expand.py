@@ -9,8 +9,8 @@ import typer
 from fluents.cli.canonicalise import clusters_view, model_unless
 from fluents.cli.models import AnswerProgress, ModelChoice
 from fluents.cli.options import with_options
+from fluents.cli.output import OutputOptions, TraceFile, each_trace
 from fluents.cli.parse_failures import report_parse_failures
-from fluents.cli.resuming import Destination, TraceFile, each_trace
 from fluents.errors import InputError
 from fluents.records import Trace
 
@@ -26,7 +26,7 @@ def expand(
     ] = None,
     most: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of new names per cluster.")] = 5,
     *,
-    to: Destination,
+    to: OutputOptions,
     choice: ModelChoice,
 ) -> None:
     """Add other names for each entity and attribute, marked as expansions, so that evaluation is fair to paraphrases.
@@ -56,4 +56,5 @@ def expand(
             failures.add(parse_failures(done))
             return done
 
-        each_trace(file, work, clusters_view, to)
+        settings = {"vocabulary": vocabulary, "near": near, "most": most, "model": choice.model}
+        each_trace(file, work, clusters_view, to, settings)

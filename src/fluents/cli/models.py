@@ -15,7 +15,7 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.options import changed
-from fluents.cli.output import StepProgress, messages, step_progress
+from fluents.cli.output import messages, step_progress
 from fluents.errors import InputError
 from fluents.text.plurals import counted
 
@@ -145,7 +145,7 @@ class AnswerProgress:
     """A progress bar for each trace in turn, told of answers by a model that is open for all of them."""
 
     def __init__(self) -> None:
-        self._bar: StepProgress | None = None
+        self._bar: OnAnswer | None = None
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar:

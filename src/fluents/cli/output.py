@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fluents import jsonl
-from fluents.errors import FluentsError
+from fluents.errors import FluentsError, InputError
 from fluents.jsonl import AnyRecord
-from fluents.report.terminal import counted, plain
+from fluents.records import Trace
+from fluents.report.terminal import counted
+
+if TYPE_CHECKING:
+    from fluents.resumable import ResumableOutput
 
 Item = TypeVar("Item", bound=AnyRecord)
 
@@ -60,26 +65,76 @@ def report_skipped(skipped: Sequence[FluentsError]) -> None:
         raise typer.Exit(1)
 
 
-class StepProgress:
-    """A progress bar, told of steps done and in all; it can say beside them what is going on."""
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where traces go. Each field is an option."""
 
-    def __init__(self, progress: Progress, what: str, steps: int) -> None:
-        self._progress, self._what = progress, what[:60]
-        self._task = progress.add_task(self._what, total=steps)
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write JSONL to FILE.")] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False
+    as_json: Annotated[bool | None, typer.Option("--json/--table", help="Print JSONL or tables.")] = None
 
-    def __call__(self, done: int, total: int) -> None:
-        self._progress.update(self._task, completed=done, total=total)
+    def __post_init__(self) -> None:
+        if self.resume and self.output in (None, "-"):
+            raise InputError("`resume` needs `output`", fix="name the file to go on with")
 
-    def say(self, text: str) -> None:
-        self._progress.update(self._task, description=f"{self._what}  {plain(text[:60]).plain}")
+
+TraceFile = Annotated[str, typer.Argument(help="Traces: a file, a split of a dataset, or - for standard input.")]
+
+
+def each_trace(
+    file: str,
+    work: Callable[[Trace], Trace],
+    view: Callable[[Trace], RenderableType],
+    to: OutputOptions,
+    settings: Mapping[str, Any],
+) -> None:
+    """Do the work on each trace of a file. A run with other `settings` cannot be resumed."""
+    if file == "-" and sys.stdin is not None and sys.stdin.isatty():
+        messages.print("reading traces from standard input; Ctrl-D ends them", style="dim")
+    from fluents.data.file_formats import read_traces
+    from fluents.resumable import is_regular
+
+    traces = read_traces(file)
+    if to.output is None or not is_regular(to.output):
+        emit(map(work, traces), view, to.output, to.as_json)
+        return
+    with resumable_output(to.output, settings, resume=to.resume) as output:
+        for trace in traces:
+            output.add(output.kept(trace) or work(trace))
+    messages.print(f"wrote {counted(output.count, 'trace')} to {to.output}", markup=False, soft_wrap=True)
 
 
 @contextmanager
-def step_progress(what: str, steps: int) -> Iterator[StepProgress]:
+def resumable_output(path: str, settings: Mapping[str, Any], **options: Any) -> Iterator[ResumableOutput]:
+    """A ResumableOutput. Where the run ends early, this says how to go on."""
+    from fluents.resumable import ResumableOutput
+
+    output = ResumableOutput(path, settings, **options)
+    opened = False
+    try:
+        with output:
+            opened = True
+            yield output
+    except BaseException:
+        if opened and output.count:
+            note = f"finished results are in {output.part}; run the command again with --resume to go on"
+            messages.print(note, markup=False, soft_wrap=True)
+        raise
+
+
+@contextmanager
+def step_progress(what: str, steps: int) -> Iterator[Callable[[int, int], None]]:
     """A progress bar with the time left, as a callback that takes steps done and in all."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    from fluents.trackers.progress import TimeLeft
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeLeft())
     with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
-        yield StepProgress(progress, what, steps)
+        task = progress.add_task(what[:60], total=steps)
+
+        def update(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield update
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import typer
 from fluents.cli.canonicalise import model_unless
 from fluents.cli.models import AnswerProgress, ModelChoice
 from fluents.cli.options import with_options
+from fluents.cli.output import OutputOptions, TraceFile, each_trace
 from fluents.cli.parse_failures import report_parse_failures
-from fluents.cli.resuming import Destination, TraceFile, each_trace
 from fluents.records import Trace
 
 
@@ -29,7 +29,7 @@ def salience(
         typer.Option(help="Prompted: OpenPI2.0's short question (default), or its annotators' criteria."),
     ] = None,
     *,
-    to: Destination,
+    to: OutputOptions,
     choice: ModelChoice,
 ) -> None:
     """Rate how much each entity matters, to the goal and in each step: 1 to 5, and 0 for irrelevant.
@@ -57,4 +57,5 @@ def salience(
             failures.add(parse_failures(done, rater.name))
             return done
 
-        each_trace(file, work, partial(salience_view, rater=rater.name), to)
+        settings = {"scope": scope, "method": method, "form": form, "model": choice.model}
+        each_trace(file, work, partial(salience_view, rater=rater.name), to, settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from fluents.cli.output import messages
 from fluents.errors import InputError
-from fluents.records import Procedure, Trace
+from fluents.records import Trace
 from fluents.report.terminal import counted, plain
 
 if TYPE_CHECKING:
@@ -33,24 +32,18 @@ class Salient:
 
         return None if self.min_salience is None and self.top is None else Keep(self.min_salience, self.top)
 
-    def after(
-        self, run: Callable[[Iterable[Procedure]], Iterator[Trace]]
-    ) -> Callable[[Iterable[Procedure]], Iterator[Trace]]:
-        """A run whose traces keep only salient entities, and which says where nothing is left."""
+    def only(self, trace: Trace, *, report: bool = False) -> Trace:
+        """The trace with its salient entities only; can report where nothing is left."""
         wanted = self.keep
         if wanted is None:
-            return run
+            return trace
         from fluents.salience.filter import keep_salient
 
-        def kept(procedures: Iterable[Procedure]) -> Iterator[Trace]:
-            for trace in run(procedures):
-                left = keep_salient(trace, wanted)
-                if trace.changes and not left.changes:
-                    lost = counted(len(trace.changes), "change")
-                    messages.print(plain(f"{trace.id}: no entity is salient enough; left out {lost}"))
-                yield left
-
-        return kept
+        left = keep_salient(trace, wanted)
+        if report and trace.changes and not left.changes:
+            lost = counted(len(trace.changes), "change")
+            messages.print(plain(f"{trace.id}: no entity is salient enough; left out {lost}"))
+        return left
 
 
 @dataclass(frozen=True)

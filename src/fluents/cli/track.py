@@ -2,208 +2,280 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
-from pathlib import Path
-from typing import IO, Annotated
+from itertools import islice
+from typing import IO, Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from fluents import jsonl
-from fluents.cli.models import ModelChoice
-from fluents.cli.options import changed, with_options
-from fluents.cli.output import emit, messages
-from fluents.cli.resuming import whole_traces
+from fluents.cli.options import with_options
+from fluents.cli.output import OutputOptions, download_progress, messages, report_skipped, resumable_output, show
 from fluents.cli.salience_options import Salient
-from fluents.cli.track_llm import LlmChoice, open_llm, rehearse
-from fluents.cli.track_local import LocalChoice, drafting, local_tracker
-from fluents.cli.track_neural import NeuralChoice, open_neural
-from fluents.cli.track_run import Run, SamplingOptions
-from fluents.data.inputs import procedures
-from fluents.errors import InputError
+from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
-from fluents.report.terminal import counted
+from fluents.report.terminal import counted, plain, trace_view
+from fluents.resumable import is_regular
+from fluents.trackers import Setting, TraceSink, Tracker, open_tracker, settings_of, track_into, unanswered
+from fluents.trackers.progress import ProgressBar
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """What is tracked. Each field is an option."""
+
+    files: Annotated[
+        list[str], typer.Argument(help="Texts, web pages, JSON files, folders or datasets; - reads standard input.")
+    ]
+    goal: Annotated[str | None, typer.Option(help="Goal of the procedure. Default: the title of the text.")] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of procedures.")] = None
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")] = False
+
+    def read(self, *outputs: str | None) -> tuple[list[Procedure], list[FluentsError]]:
+        """The procedures, and why files were skipped: all at once, so that a bad file is told before the work."""
+        from fluents.data.inputs import procedures
+
+        skipped: list[FluentsError] = []
+        found = procedures(self.files, goal=self.goal, outputs=outputs, skipped=None if self.strict else skipped)
+        return list(islice(found, self.limit)), skipped
+
+
+@dataclass(frozen=True)
+class TraceOptions(OutputOptions):
+    """Where traces go, and what is shown. Each field is an option."""
+
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a web page to FILE.")] = None
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.html and self.output and jsonl.output_path(self.html) == jsonl.output_path(self.output):
+            raise InputError("`output` and `html` name the same file", where=self.html, fix="name two files")
+
+    def print(self, trace: Trace) -> None:
+        """Show a trace on standard output: JSONL in a pipe, tables for people, nothing there that a file has."""
+        in_file = self.output not in (None, "-")
+        if self.as_json or self.output == "-" or (self.as_json is None and not in_file and not sys.stdout.isatty()):
+            sys.stdout.buffer.write(jsonl.dumps(trace) + b"\n")
+            sys.stdout.buffer.flush()
+        elif self.as_json is False or not in_file or (sys.stdout.isatty() and not self.quiet):
+            show(trace_view(trace))
+            show("")
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How answers are drawn. Each field is an option."""
+
+    samples: Annotated[int | None, typer.Option(min=1, help="Answers to draw and agree on.")] = None
+    max_changes: Annotated[int | None, typer.Option(min=1, help="Maximum number of changes per step.")] = None
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 1
 
 
 @with_options
 def track(
-    files: Annotated[list[str], typer.Argument(help="Texts, JSON files, folders, datasets; - is standard input.")],
-    tracker: Annotated[
-        str,
-        typer.Option(
-            help="local: the embedded model, offline. llm: any OpenAI-compatible language model. neural: a model you "
-            "trained."
-        ),
-    ] = "local",
-    goal: Annotated[str | None, typer.Option(help="The goal, instead of the title found.")] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write JSONL here, a procedure as it ends.")
+    inputs: InputOptions,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Language model to ask instead of the embedded one.")
     ] = None,
-    html: Annotated[str | None, typer.Option(help="Write a page here, readable offline.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Keep what --output already holds and go on.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many procedures.")] = None,
-    as_json: Annotated[bool | None, typer.Option("--json/--table", help="JSONL or tables.")] = None,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="OpenAI-compatible endpoint of --model.")] = None,
+    adapter: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="Adapter of the embedded model: shipped, or a GGUF file.")
+    ] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Draw one answer per step: faster, less accurate.")] = False,
+    setting: Annotated[
+        Setting | None, typer.Option(metavar="NAME", help="Setting for a published metric, such as openpi.")
+    ] = None,
+    replay: Annotated[
+        list[str] | None,
+        typer.Option(hidden=True, help="Answers from `fluents train sample`, one file for each adapter."),
+    ] = None,
+    tracker: Annotated[str | None, typer.Option(hidden=True)] = None,
     *,
+    sampling: SamplingOptions,
     salient: Salient,
-    drawing: SamplingOptions,
-    local: LocalChoice,
-    llm: LlmChoice,
-    model: ModelChoice,
-    neural: NeuralChoice,
+    to: TraceOptions,
 ) -> None:
-    """Track what changes at every step: with the embedded model, offline, or with a language model of your choice.
+    """Track what changes at every step of a procedure, with the embedded model or any language model.
 
-    The embedded model is fetched on first use. Ctrl-C keeps the procedures that are done; `--resume` goes on.
+    The embedded model is downloaded on first use and then runs offline. After Ctrl-C, `--resume` goes on.
+    More options for language models: `fluents track-llm`. For trained checkpoints: `fluents track-neural`.
 
     Example: `fluents track soup.md --html soup.html`
 
-    Example: `fluents track soup.md --tracker llm --base-url http://127.0.0.1:8080/v1 --model NAME`
+    Example: `fluents track soup.md --model NAME --base-url http://127.0.0.1:8080/v1`
     """
-    if resume and output in (None, "-"):
-        raise InputError("--resume needs --output", fix="name the file to go on with")
-    if html and output and Path(html).resolve() == Path(output).resolve():
-        raise InputError("--output and --html name the same file", where=html, fix="name two")
-    choices = TrackerOptions(drawing, local, llm, model, neural)
-    choices.refuse_foreign(tracker)
-    found = procedures(files, goal=goal, outputs=[output, html])
-    wanted = iter(list(islice(found, limit)))  # all at once: a bad file is told before the work
-    if llm.dry_run and tracker == "llm":
-        rehearse(wanted, llm, drawing, as_json)
+    _refuse_old_spelling(tracker)
+    embedded = {"adapter": adapter, "fast": fast or None, "setting": setting, "replay": replay}
+    given = [name for name, value in embedded.items() if value is not None]
+    if model is not None:
+        if given:
+            raise InputError(f"`{given[0]}` is for the embedded model", fix=f"leave out `model` or `{given[0]}`")
+        from fluents.cli.models import ModelChoice
+        from fluents.cli.track_llm import LlmOptions, track_with_llm
+
+        track_with_llm(LlmOptions(), ModelChoice(model=model, base_url=base_url), sampling, inputs, salient, to)
         return
-    # The page is opened first: a place that cannot be written to is told before the work, not after it.
-    with jsonl.atomic_output(html) if html else nullcontext() as shown, choices.opened(tracker) as track_all:
-        run = salient.after(track_all)
-        traces: list[Trace] = []
-        if output is None or output == "-":
-            emit(_kept(run(wanted), traces) if html else run(wanted), _view, output, as_json)
-        else:
-            traces = _into_file(wanted, run, Path(output), resume)
-        if shown:
-            from fluents.report.trace_page import page
-
-            shown.write(page(traces).encode())
-    if html:
-        messages.print(f"wrote {html}", markup=False)
+    if fast and setting not in (None, "fast"):
+        raise InputError("`fast` is a setting itself", fix="leave out `fast` or `setting`")
+    wanted, skipped = inputs.read(to.output, to.html)
+    chosen: dict[str, Any] = {"setting": "fast" if fast else setting or "default", "adapter": adapter}
+    chosen |= {"samples": sampling.samples, "max_changes": sampling.max_changes, "seed": sampling.seed}
+    with _replaying(replay, chosen) if replay else open_tracker(base_url=base_url, **chosen) as ready:
+        if not replay:
+            _fetch_weights()
+        track_all(ready, wanted, skipped, salient, to)
 
 
-@dataclass(frozen=True)
-class TrackerOptions:
-    """All that was chosen on the command line, for whichever tracker."""
-
-    drawing: SamplingOptions
-    local: LocalChoice
-    llm: LlmChoice
-    model: ModelChoice
-    neural: NeuralChoice
-
-    def opened(self, tracker: str) -> AbstractContextManager[Run]:
-        """The tracker of this name, ready to run."""
-        if tracker == "llm":
-            return open_llm(self.llm, self.model, self.drawing)
-        if tracker == "neural":
-            return nullcontext(open_neural(self.neural, self.drawing))
-        return nullcontext(partial(drafting, local_tracker(self.local, self.drawing)))
-
-    def refuse_foreign(self, tracker: str) -> None:
-        """Options of other trackers are refused, not ignored."""
-        from fluents.trackers import load
-
-        load(tracker)  # says which there are
-        groups = {"local": (self.local,), "llm": (self.llm, self.model), "neural": (self.neural,)}
-        for other, choices in groups.items():
-            if other != tracker:
-                self._refuse(tracker, other, *choices)
-
-    def _refuse(self, tracker: str, other: str, *choices: object) -> None:
-        foreign = [option for choice in choices for option in changed(choice) if option != "--base-url"]
-        if foreign:
-            raise InputError(
-                f"{foreign[0]} is no option of the tracker {tracker}", fix=f"--tracker {other}, or leave it out"
-            )
+def _refuse_old_spelling(tracker: str | None) -> None:
+    if tracker is None:
+        return
+    now = {"llm": "fluents track-llm", "neural": "fluents track-neural"}.get(tracker)
+    raise InputError(
+        f"--tracker {tracker} is now `{now}`" if now else "there is no option --tracker",
+        fix=f"{now} FILES …" if now else "leave it out: the embedded model is the default",
+    )
 
 
-def _kept(traces: Iterator[Trace], kept: list[Trace]) -> Iterator[Trace]:
-    """The traces as they come, kept for the page."""
-    for trace in traces:
-        kept.append(trace)
-        yield trace
+def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
+    from fluents.trackers.llama_engine import Replay
+    from fluents.trackers.local import LocalTracker, local_settings
+
+    settings = local_settings(**chosen)
+    if len(files) != len(settings.voters):
+        raise InputError(
+            f"{counted(len(files), 'file')} of answers for {counted(len(settings.voters), 'adapter')}",
+            fix="give `replay` once for each adapter of the setting",
+        )
+    return LocalTracker(settings, [Replay.read(file) for file in files])
 
 
-def _into_file(wanted: Iterator[Procedure], run: Run, path: Path, resume: bool) -> list[Trace]:
-    """Append each trace as it is done, so that an interrupted run loses nothing that was finished."""
-    kept = whole_traces(path) if resume and path.exists() else []
-    left = _left(wanted, {trace.id: trace for trace in kept}, path)
-    first = list(islice(left, 1))  # before the file is opened: what cannot be read must not empty it
-    with jsonl.open_output(path, append=True) as stream:
-        traces = run(chain(first, left))
-        if not resume:
-            traces = _emptied_once_one_is_done(traces, stream, path)
-        try:
-            for trace in _warned_of_other_settings(traces, kept):
-                stream.write(jsonl.dumps(trace) + b"\n")
-                stream.flush()
-                kept.append(trace)
-        except KeyboardInterrupt:
-            if kept:
-                messages.print(f"what is done is in {path}; --resume goes on", markup=False, soft_wrap=True)
-            raise
-    messages.print(f"{counted(len(kept), 'procedure')} in {path}", markup=False, soft_wrap=True)
-    return kept
+def _fetch_weights() -> None:
+    from fluents.weights import DEFAULT, ensure
+    from fluents.weights.base_weights import find, is_here
+
+    if not is_here(find(DEFAULT)):
+        with download_progress("downloading the embedded model (98 MB, once)") as progress:
+            ensure(DEFAULT, progress)
 
 
-def _left(wanted: Iterator[Procedure], done: dict[str, Trace], path: Path) -> Iterator[Procedure]:
-    """What is still to do. A procedure that has another text by now is not done, though its id is there."""
-    for procedure in wanted:
-        if procedure.id not in done:
-            yield procedure
-            continue
-        before = done[procedure.id].procedure
-        if (before.goal, before.steps) != (procedure.goal, procedure.steps):
-            raise InputError(
-                f"{procedure.id} is there with another text",
-                where=path,
-                fix="leave --resume out to track everything again, or name another --output",
-            )
+def track_all(
+    tracker: Tracker,
+    wanted: Sequence[Procedure],
+    skipped: Sequence[FluentsError],
+    salient: Salient,
+    to: TraceOptions,
+    on_trace: Callable[[Trace], None] | None = None,
+) -> None:
+    """Track procedures into a file, a page and the terminal. Steps without an answer and skipped files end in status 1.
 
-
-def _warned_of_other_settings(traces: Iterator[Trace], kept: list[Trace]) -> Iterator[Trace]:
-    before = kept[-1:]
-    for trace in traces:
-        if before and _settings(trace) != _settings(before.pop()):
-            messages.print("the traces that were there were made with other settings", style="yellow")
-        yield trace
-
-
-def _settings(trace: Trace) -> tuple[object, ...]:
-    made = trace.provenance
-    drawn = {name: value for name, value in made.decoding.items() if name != "removed"}  # a count, not a setting
-    return made.tracker, made.model, made.seed, drawn
-
-
-def _emptied_once_one_is_done(traces: Iterator[Trace], stream: IO[bytes], path: Path) -> Iterator[Trace]:
-    """The traces; what the file held goes when the first is done, so that an error before it costs nothing.
-
-    It also goes on Ctrl-C, after which --resume must not find the traces of another run.
+    An interrupted run keeps its finished steps, in the file and on the page.
     """
+    missing = 0
+    messages.quiet = to.quiet
     try:
-        done = list(islice(traces, 1))
-    except KeyboardInterrupt:
-        _empty(stream, path)
-        raise
-    _empty(stream, path)
-    yield from chain(done, traces)
+        with _page(to.html) as shown, _opened(tracker, salient, to) as output, _bar(wanted, output) as bar:
+            try:
+                for trace in track_into(output, tracker, wanted, bar):
+                    missing += unanswered(tracker, trace)
+                    if on_trace:
+                        on_trace(trace)
+                    with bar.hidden():
+                        to.print(salient.only(trace, report=True))
+            finally:
+                if to.html:
+                    shown += output.traces()
+        if is_regular(to.output):
+            messages.print(f"wrote {counted(output.count, 'procedure')} to {to.output}", markup=False, soft_wrap=True)
+        if missing:
+            fix = "; run the command again with --resume to ask again" if is_regular(to.output) else ""
+            messages.print(f"{counted(missing, 'step')} got no answer{fix}", markup=False, soft_wrap=True)
+        report_skipped(skipped)
+        if missing:
+            raise typer.Exit(1)
+    finally:
+        messages.quiet = False
 
 
-def _empty(stream: IO[bytes], path: Path) -> None:
-    if path.is_file():  # not a pipe or a device
-        stream.truncate(0)
+class _Unkept:
+    """Stands in for an output file where there is none, or one that cannot be read again."""
+
+    def __init__(self, finish: Callable[[Trace], Trace], stream: IO[bytes] | None, collect: bool) -> None:
+        self._finish, self._stream, self._collect = finish, stream, collect
+        self._found: dict[str, Trace] = {}
+        self.count = 0
+
+    def kept(self, wanted: Procedure) -> None:  # noqa: ARG002
+        return None
+
+    def keep_steps(self, trace: Trace) -> None:
+        self._found[trace.id] = trace
+
+    def add(self, trace: Trace) -> None:
+        self.count += 1
+        if self._stream:
+            self._stream.write(jsonl.dumps(self._finish(trace)) + b"\n")
+            self._stream.flush()
+        if self._collect:
+            self._found[trace.id] = trace
+        else:
+            self._found.pop(trace.id, None)
+
+    def traces(self) -> Iterator[Trace]:
+        return map(self._finish, self._found.values())
 
 
-def _view(trace: Trace) -> RenderableType:
-    from fluents.report.terminal import trace_view
+@contextmanager
+def _opened(tracker: Tracker, salient: Salient, to: TraceOptions) -> Iterator[Any]:
+    """Where the traces go: a ResumableOutput where that can be."""
+    if to.output is not None and is_regular(to.output):
+        kept = {} if salient.keep is None else {"salience": str(salient.keep)}
+        settings = settings_of(tracker.provenance) | kept
+        made = partial(_settings_of_trace, kept=kept)
+        with resumable_output(to.output, settings, resume=to.resume, settings_of=made, finish=salient.only) as output:
+            yield output
+    elif to.output in (None, "-"):
+        yield _Unkept(salient.only, None, to.html is not None)
+    else:
+        with jsonl.atomic_output(to.output) as stream:
+            yield _Unkept(salient.only, stream, to.html is not None)
 
-    return trace_view(trace)
+
+def _settings_of_trace(trace: Trace, kept: dict[str, str]) -> dict[str, Any]:
+    note = trace.provenance.decoding.get("salience")
+    if not isinstance(note, str):  # nothing was left out of a trace without changes
+        return settings_of(trace.provenance) | ({} if trace.changes else kept)
+    return settings_of(trace.provenance) | {"salience": note.partition(" by ")[0]}
+
+
+def _bar(wanted: Sequence[Procedure], output: TraceSink) -> ProgressBar:
+    done = [trace for procedure in wanted if (trace := output.kept(procedure))]
+    steps = sum(len(procedure.steps) for procedure in wanted) - sum(len(trace.covered_steps) for trace in done)
+    return ProgressBar(steps, messages)
+
+
+@contextmanager
+def _page(html: str | None) -> Iterator[list[Trace]]:
+    """A list of traces that becomes a page when the block ends, even if it ends early."""
+    traces: list[Trace] = []
+    if html is None:
+        yield traces
+        return
+    early: BaseException | None = None
+    with jsonl.atomic_output(html) as stream:  # at once: a place that cannot be written to is told before the work
+        try:
+            yield traces
+        except BaseException as error:
+            if not traces:
+                raise
+            early = error
+        from fluents.report.trace_page import page
+
+        stream.write(page(traces).encode())
+    messages.print(f"wrote {html}", markup=False, soft_wrap=True)
+    if early:
+        raise early

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fluents import jsonl
 from fluents.cli.options import with_options
 from fluents.cli.output import messages, step_progress
 from fluents.errors import InputError, UnknownNameError
@@ -18,7 +17,6 @@ from fluents.errors import InputError, UnknownNameError
 if TYPE_CHECKING:
     from fluents.neural.inputs import Style
     from fluents.records import Trace
-    from fluents.report.plots import Point
     from fluents.training.neural import Report
 
 HUB = {"gpt2": "openai-community/gpt2-medium", "bart": "facebook/bart-large", "t5": "google-t5/t5-base"}
@@ -127,60 +125,38 @@ def _source(start: Start) -> str:
 
 
 def sweep(
-    checkpoint: Annotated[str, typer.Argument(help="The folder that `fluents train neural` wrote.")],
-    source: Annotated[str, typer.Argument(help="Gold traces: a dataset's split, such as openpi-c:dev, or a file.")],
-    out: Annotated[Path, typer.Option(help="The folder for the predictions, curve.csv and curve.svg.")],
-    length_penalty: Annotated[list[float], typer.Option(help="Of beam search; name several.")] = [0.2, 1.0, 2.0],  # noqa: B006
-    beams: Annotated[int, typer.Option(min=2, help="Of beam search.")] = 4,
-    first: Annotated[str | None, typer.Option(help="For econd: a checkpoint or traces with the entities.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many procedures.")] = None,
+    checkpoint: Annotated[str, typer.Argument(help="Folder that `fluents train neural` wrote.")],
+    source: Annotated[str, typer.Argument(help="Gold traces: a split of a dataset, such as openpi-c:dev, or a file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the predictions, curve.csv and curve.svg.")],
+    length_penalty: Annotated[list[float], typer.Option(help="Length penalty of beam search. Repeat for several.")] = [  # noqa: B006
+        0.2,
+        1.0,
+        2.0,
+    ],
+    beams: Annotated[int, typer.Option(min=2, help="Beam size.")] = 4,
+    first: Annotated[
+        str | None, typer.Option(help="Checkpoint, file or dataset that names the entities, for econd systems.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of procedures.")] = None,
 ) -> None:
-    """Predict under several length penalties and draw precision over recall: more penalty, more changes.
+    """Track with several length penalties and plot precision over recall.
 
-    The predictions can be scored by `fluents eval` as any others.
+    A higher penalty gives more changes. The predictions can be scored by `fluents eval`.
 
     Example: `fluents train sweep runs/bart openpi-c:dev --out runs/bart-sweep`
     """
-    from fluents.cli.track_neural import NeuralChoice, neural_tracker
     from fluents.data.file_formats import read_traces
-    from fluents.metrics.original import original
-    from fluents.report.plots import curve_file
+    from fluents.neural.decoding_options import Decoding
+    from fluents.trackers.neural import NeuralSettings, open_checkpoint
+    from fluents.trackers.progress import ProgressBar
+    from fluents.training import neural_sweep
 
     gold = list(read_traces(source))[:limit]
-    tracker = neural_tracker(NeuralChoice(checkpoint=checkpoint, first=first, beams=beams), seed=1)
-    tracker.load()
-    out.mkdir(parents=True, exist_ok=True)
-    found: list[tuple[float, dict[str, dict[str, float]]]] = []
-    for penalty in length_penalty:
-        decoding = replace(tracker.settings.decoding, length_penalty=penalty)
-        tracker.settings = replace(tracker.settings, decoding=decoding)
-        with step_progress(f"length penalty {penalty:g}", 0) as progress:
-            said = tracker.track_many([trace.procedure for trace in gold], progress)
-        jsonl.write(said, out / f"penalty-{penalty:g}.jsonl")
-        found.append((penalty, original(gold, said).rows))
-    with jsonl.atomic_output(out / "curve.csv") as stream:
-        stream.write(_curve_csv(found).encode())
-    with jsonl.atomic_output(out / "curve.svg") as stream:
-        stream.write(curve_file(f"{Path(checkpoint).name} on {source}, by length penalty", _points(found)).encode())
-    messages.print(f"wrote {out}/curve.svg, curve.csv and {len(found)} files of predictions", markup=False)
-
-
-def _curve_csv(found: list[tuple[float, dict[str, dict[str, float]]]]) -> str:
-    lines = ["length_penalty,matcher,precision,recall,f1"]
-    for penalty, rows in found:
-        for matcher, row in rows.items():
-            lines.append(f"{penalty:g},{matcher},{row['precision']:.2f},{row['recall']:.2f},{row['f1']:.2f}")
-    return "\n".join(lines) + "\n"
-
-
-def _points(found: list[tuple[float, dict[str, dict[str, float]]]]) -> list[Point]:
-    from fluents.report.plots import Point
-
-    return [
-        Point(f"{matcher} {penalty:g}", row["recall"], row["precision"], series)
-        for penalty, rows in found
-        for series, (matcher, row) in enumerate(rows.items())
-    ]
+    tracker = open_checkpoint(checkpoint, NeuralSettings(Decoding(beams)), first)
+    title = f"{Path(checkpoint).name} on {source}, by length penalty"
+    with ProgressBar(console=messages) as bar:
+        found = neural_sweep.sweep(tracker, gold, out, length_penalty, title=title, listener=bar)
+    messages.print(f"wrote curve.svg, curve.csv and {len(found)} files of predictions to {out}", markup=False)
 
 
 def _style(name: str) -> Style:

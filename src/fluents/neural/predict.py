@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from fluents.errors import InputError, MissingExtraError
 from fluents.neural.checkpoint import Trained
@@ -25,8 +26,6 @@ ROWS = 64
 
 _FEWER = "answer fewer questions at once: --rows"
 
-OnStep = Callable[[int, int], None]
-
 
 @dataclass
 class Said:
@@ -34,6 +33,10 @@ class Said:
 
     changes: dict[int, list[StateChange]] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
+
+
+OnTurn: TypeAlias = "Callable[[int, Said, bool], None]"
+"""Called with (place of a procedure, what is said of it so far, whether that is all) when steps are finished."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ def predict(
     *,
     first: Mapping[str, Trace] | None = None,
     rows: int = ROWS,
-    on_step: OnStep | None = None,
+    on_turn: OnTurn | None = None,
 ) -> list[Said]:
     """The changes of every step of every procedure. A system that asks about entities takes them from `first`.
 
@@ -61,7 +64,6 @@ def predict(
         _check_first(procedures, first)
     said = [Said() for _ in procedures]
     memory = trained.network.empty_memory(len(procedures))
-    total, done = sum(len(procedure.steps) for procedure in procedures), 0
     for turn in _turns(trained, procedures):
         asked = [ask for owner, step in turn for ask in _asked(trained, procedures[owner], owner, step, said, first)]
         answers = _answers(trained, asked, memory, decoding, rows)
@@ -74,9 +76,9 @@ def predict(
             mine.rejects += rejects
         if memory is not None:
             _remember(trained, asked, answers, memory, rows)
-        done += len(turn)
-        if on_step:
-            on_step(done, total)
+        if on_turn:
+            for owner in dict.fromkeys(owner for owner, _ in turn):
+                on_turn(owner, said[owner], len(said[owner].changes) == len(procedures[owner].steps))
     return said
 
 

@@ -1,38 +1,193 @@
-"""Trackers: a procedure in, a trace out. Each is an input builder and a parser; a model is a callable behind it."""
+"""Trackers: a procedure in, a trace out. `open_tracker` makes one from plain parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
-from fluents.errors import UnknownNameError
-from fluents.records import Procedure, Trace
+from fluents.errors import InputError
+from fluents.records import Procedure, Provenance, Trace
 
-OnStep = Callable[[int, int], None]
-"""Called with (steps done, steps in all) while a procedure is tracked."""
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-class Tracker(Protocol):
-    """What every tracker can do."""
-
-    def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
-        """The changes of every step of a procedure."""
-        ...
+Setting: TypeAlias = Literal["default", "fast", "openpi", "openpi-c", "openpi-clusters", "openpi-c-clusters"]
+"""The measured settings of the embedded tracker: two for readers, four for the published metrics."""
 
 
-TRACKERS = {
-    "local": "fluents.trackers.local:LocalTracker",
-    "llm": "fluents.trackers.llm.tracker:LlmTracker",
-    "neural": "fluents.trackers.neural:NeuralTracker",
-}
-"""Name → "module:class"."""
+class Listener:
+    """Learns what a tracker does while it works. Override what you want to know.
+
+    Everything but `on_draft` is called in the thread that called the tracker.
+    """
+
+    def on_start(self, procedure: Procedure, done: int = 0) -> None:
+        """A procedure is begun; `done` of its steps were finished before."""
+
+    def on_step(self, trace: Trace) -> None:
+        """Steps are finished: `trace` holds all finished steps of its procedure so far."""
+
+    def on_progress(self, procedure: Procedure, steps: float) -> None:
+        """So many steps are done; one that is half done counts half."""
+
+    def on_draft(self, line: str) -> None:
+        """A model has written a line, which may or may not become a change. Called from another thread."""
 
 
-def load(name: str) -> Callable[..., Tracker]:
-    """The class behind a tracker's name."""
-    if name not in TRACKERS:
-        raise UnknownNameError(f"there is no tracker {name!r}", fix=f"one of: {', '.join(TRACKERS)}")
-    module, _, cls = TRACKERS[name].partition(":")
-    found: Callable[..., Tracker] = getattr(import_module(module), cls)
-    return found
+class Tracker(ABC):
+    """What every tracker can do. Close it, or use it in a `with` block, to free what it holds."""
+
+    @property
+    @abstractmethod
+    def provenance(self) -> Provenance:
+        """What its traces say of how they were made, as far as it is known beforehand."""
+
+    @abstractmethod
+    def track(self, procedure: Procedure, listener: Listener | None = None, done: Trace | None = None) -> Trace:
+        """The changes of every step. Steps that `done`, an unfinished trace of the same tracker, covers are kept.
+
+        Steps that got no answer are left out of the trace's `covered`.
+        """
+
+    def track_many(
+        self, procedures: Iterable[Procedure], listener: Listener | None = None, done: Mapping[str, Trace] | None = None
+    ) -> Iterator[Trace]:
+        """The traces of several procedures, in order and as they are done; `done` by procedure id."""
+        for procedure in procedures:
+            yield self.track(procedure, listener, (done or {}).get(procedure.id))
+
+    def steps_of(self, procedure: Procedure) -> tuple[int, ...]:
+        """The steps it answers, mostly all; those of them that a trace does not cover got no answer."""
+        return tuple(range(1, len(procedure.steps) + 1))
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Free what the tracker holds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_tracker(
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    adapter: str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    setting: Setting = "default",
+    samples: int | None = None,
+    max_changes: int | None = None,
+    seed: int = 1,
+) -> Tracker:
+    """A tracker, ready to use.
+
+    By default it is the embedded model, with an `adapter`: the name of one that fluents ships, or a GGUF file. With
+    `model` it is a language model at `base_url`, or at OPENAI_BASE_URL, or at OpenAI; with `checkpoint` a folder that
+    `fluents train neural` wrote. Engines of embedded models stay loaded for the next tracker.
+
+    >>> with open_tracker(setting="fast") as tracker:
+    ...     traces = list(tracker.track_many(procedures))
+    """
+    if checkpoint is not None:
+        _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, samples=samples, max_changes=max_changes)
+        from fluents.trackers.neural import NeuralSettings, NeuralTracker
+
+        return NeuralTracker(checkpoint, NeuralSettings(seed=seed))
+    if model is not None:
+        _refuse("model", adapter=adapter, setting=None if setting == "default" else setting)
+        from fluents.trackers.llm.tracker import open_endpoint_tracker
+
+        return open_endpoint_tracker(model, base_url, samples=samples, max_changes=max_changes, seed=seed)
+    if base_url is not None:
+        raise InputError("a `base_url` without a `model`", fix="name the model, as the endpoint knows it")
+    from fluents.trackers.local import LocalTracker, local_settings
+
+    return LocalTracker(local_settings(setting, adapter=adapter, samples=samples, max_changes=max_changes, seed=seed))
+
+
+def _refuse(chosen: str, **others: object) -> None:
+    """No parameter is silently ignored."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"`{name}` has no effect with `{chosen}`", fix="leave out one of them")
+
+
+def track_many(tracker: Tracker, procedures: Iterable[Procedure], *, progress: bool = False) -> Iterator[Trace]:
+    """The traces of several procedures as they are done, if wanted with a progress bar on standard error."""
+    if not progress:
+        yield from tracker.track_many(procedures)
+        return
+    from fluents.trackers.progress import ProgressBar
+
+    wanted = list(procedures)
+    with ProgressBar(sum(len(procedure.steps) for procedure in wanted)) as bar:
+        yield from tracker.track_many(wanted, bar)
+
+
+def settings_of(provenance: Provenance) -> dict[str, Any]:
+    """The part of a provenance that must be equal in all traces of a run."""
+    decoding = {name: value for name, value in provenance.decoding.items() if name not in _RESULTS}
+    return {"tracker": provenance.tracker, "model": provenance.model, "seed": provenance.seed, **decoding}
+
+
+_RESULTS = ("removed", "salience")
+"""What is noted among the decoding and is no setting of the tracker."""
+
+
+class TraceSink(Protocol):
+    """Where traces are kept: what of a `fluents.resumable.ResumableOutput` tracking needs."""
+
+    def kept(self, wanted: Procedure, /) -> Trace | None: ...
+    def keep_steps(self, trace: Trace, /) -> None: ...
+    def add(self, trace: Trace, /) -> None: ...
+
+
+def track_into(
+    output: TraceSink, tracker: Tracker, procedures: Iterable[Procedure], listener: Listener | None = None
+) -> Iterator[Trace]:
+    """Track procedures into an output, and go on from what it holds: unanswered steps alone are asked.
+
+    Gives every trace as it is done. Finished steps are kept at once.
+    """
+    wanted = list(procedures)
+    kept = {procedure.id: trace for procedure in wanted if (trace := output.kept(procedure))}
+    whole = {name for name, trace in kept.items() if not unanswered(tracker, trace)}
+    # Of a trace that was filtered, what the next steps would build on is gone.
+    done = {name: trace for name, trace in kept.items() if "salience" not in trace.provenance.decoding}
+    left = [procedure for procedure in wanted if procedure.id not in whole]
+    asked = tracker.track_many(left, _Keeper(output, listener), done)
+    for procedure in wanted:
+        trace = kept[procedure.id] if procedure.id in whole else next(asked)
+        output.add(trace)
+        yield trace
+
+
+def unanswered(tracker: Tracker, trace: Trace) -> int:
+    """How many steps got no answer."""
+    return len(set(tracker.steps_of(trace.procedure)) - set(trace.covered_steps))
+
+
+class _Keeper(Listener):
+    """Keeps finished steps, and passes everything on."""
+
+    def __init__(self, output: TraceSink, listener: Listener | None) -> None:
+        self._output, self._listener = output, listener or Listener()
+
+    def on_start(self, procedure: Procedure, done: int = 0) -> None:
+        self._listener.on_start(procedure, done)
+
+    def on_step(self, trace: Trace) -> None:
+        self._output.keep_steps(trace)
+        self._listener.on_step(trace)
+
+    def on_progress(self, procedure: Procedure, steps: float) -> None:
+        self._listener.on_progress(procedure, steps)
+
+    def on_draft(self, line: str) -> None:
+        self._listener.on_draft(line)

@@ -1,54 +1,89 @@
-"""Several procedures tracked at once, their traces in order: for trackers that wait for others most of the time."""
+"""Several procedures tracked at once, their traces in order: for trackers that mostly wait for answers."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
 
 from fluents.records import Procedure, Trace
-from fluents.trackers import OnStep, Tracker
+from fluents.trackers import Listener
+
+Events: TypeAlias = "SimpleQueue[Callable[[], None]]"
 
 
-class Underway:
-    """A procedure that is being tracked in a thread of its own."""
+def side_by_side(
+    track: Callable[[Procedure, Listener], Trace],
+    procedures: Iterable[Procedure],
+    count: int,
+    listener: Listener | None = None,
+) -> Iterator[Trace]:
+    """The traces in the order of their procedures, `count` of which are underway; no more are read than can be begun.
 
-    def __init__(self, tracker: Tracker, procedure: Procedure) -> None:
-        self.procedure = procedure
-        self._tracker = tracker
-        self._progress = (0, len(procedure.steps))
-        self._ended: Trace | BaseException | None = None
-        # A daemon: an interrupted program does not wait for it.
-        self._thread = threading.Thread(target=self._track, daemon=True)
-        self._thread.start()
-
-    def trace(self, on_step: OnStep | None = None) -> Trace:
-        """Waits for it to end, telling how far it is."""
-        while self._thread.is_alive():  # in short waits: on some systems a signal does not end a long one
-            self._thread.join(0.2)
-            if on_step:
-                on_step(*self._progress)
-        if isinstance(self._ended, Trace):
-            return self._ended
-        raise self._ended or RuntimeError("the thread ended without a trace")
-
-    def _track(self) -> None:
-        try:
-            self._ended = self._tracker.track(self.procedure, self._tell)
-        except BaseException as error:  # whatever it is, it belongs to whoever waits
-            self._ended = error
-
-    def _tell(self, done: int, total: int) -> None:
-        self._progress = done, total
-
-
-def side_by_side(tracker: Tracker, procedures: Iterable[Procedure], count: int) -> Iterator[Underway]:
-    """The procedures in their order, so many of them underway; no more are read than can be begun."""
+    `track` runs in threads of its own; the listener is called in the thread that takes the traces.
+    """
     waiting = iter(procedures)
-    underway: deque[Underway] = deque()
+    events: Events = SimpleQueue()
+    underway: deque[_Underway] = deque()
     while True:
         while len(underway) < count and (procedure := next(waiting, None)) is not None:
-            underway.append(Underway(tracker, procedure))
+            underway.append(_Underway(track, procedure, events, listener or Listener()))
         if not underway:
             return
-        yield underway.popleft()
+        yield underway.popleft().trace()
+
+
+class _Underway:
+    """A procedure that is being tracked in a thread of its own."""
+
+    def __init__(
+        self, track: Callable[[Procedure, Listener], Trace], procedure: Procedure, events: Events, listener: Listener
+    ) -> None:
+        self._track, self._procedure, self._events = track, procedure, events
+        self._ended: Trace | BaseException | None = None
+        # A daemon: an interrupted program does not wait for it.
+        threading.Thread(target=self._run, args=(_Relay(events, listener),), daemon=True).start()
+
+    def trace(self) -> Trace:
+        """Waits for it to end, and passes on what is reported meanwhile: at its end, all it has reported."""
+        while self._ended is None:
+            try:
+                event = self._events.get(timeout=0.2)  # short: on some systems a signal does not end a long wait
+            except Empty:
+                continue
+            event()
+        if isinstance(self._ended, BaseException):
+            raise self._ended
+        return self._ended
+
+    def _run(self, relay: Listener) -> None:
+        try:
+            ended: Trace | BaseException = self._track(self._procedure, relay)
+        except BaseException as error:  # whatever it is, it belongs to the thread that waits
+            ended = error
+        self._events.put(partial(self._end, ended))
+
+    def _end(self, ended: Trace | BaseException) -> None:
+        self._ended = ended
+
+
+class _Relay(Listener):
+    """Hands what it learns over to another thread."""
+
+    def __init__(self, events: Events, listener: Listener) -> None:
+        self._events, self._listener = events, listener
+
+    def on_start(self, procedure: Procedure, done: int = 0) -> None:
+        self._events.put(partial(self._listener.on_start, procedure, done))
+
+    def on_step(self, trace: Trace) -> None:
+        self._events.put(partial(self._listener.on_step, trace))
+
+    def on_progress(self, procedure: Procedure, steps: float) -> None:
+        self._events.put(partial(self._listener.on_progress, procedure, steps))
+
+    def on_draft(self, line: str) -> None:
+        self._listener.on_draft(line)

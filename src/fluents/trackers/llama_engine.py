@@ -20,7 +20,14 @@ from fluents.errors import FluentsError, InputError
 class Sampler(Protocol):
     """Whatever draws a model's answers to a prompt."""
 
-    def sample(self, prompt: str, sampling: Sampling, seed: int) -> list[str]: ...
+    def sample(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        grammar: str | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[str]: ...
 
 
 class ModelError(FluentsError):
@@ -51,6 +58,7 @@ class Engine:
         # llama.cpp opens a port on loopback whether one wants it or not: nobody else shall use it.
         params.api_keys = [secrets.token_hex()]
         self.slots = slots
+        self._alone = threading.Lock()
         try:
             self._server: Any = xllamacpp.Server(params)
         except RuntimeError as error:
@@ -72,14 +80,15 @@ class Engine:
     ) -> list[str]:
         """So many answers as `sampling` asks for, in rounds of as many as there are slots. Ctrl-C ends it at once.
 
-        `on_line` is told every line of any answer as it is written, from another thread.
+        `on_line` is told every line of any answer as it is written, from another thread. Threads take turns.
         """
         if self._server is None:
             raise ModelError("the model has been closed")
         texts: list[str] = []
-        while len(texts) < sampling.samples:
-            count = min(self.slots, sampling.samples - len(texts))
-            texts += self._round(prompt, sampling, seed + len(texts), count, grammar, on_line)
+        with self._alone:
+            while len(texts) < sampling.samples:
+                count = min(self.slots, sampling.samples - len(texts))
+                texts += self._round(prompt, sampling, seed + len(texts), count, grammar, on_line)
         return texts
 
     def _round(
@@ -162,7 +171,14 @@ class Replay:
     def __init__(self, answers: dict[str, list[str]]) -> None:
         self.answers = answers
 
-    def sample(self, prompt: str, sampling: Sampling, seed: int) -> list[str]:  # noqa: ARG002 - drawn already
+    def sample(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,  # noqa: ARG002 - drawn already
+        grammar: str | None = None,  # noqa: ARG002
+        on_line: Callable[[str], None] | None = None,  # noqa: ARG002
+    ) -> list[str]:
         if prompt not in self.answers:
             raise InputError("these samples hold no answer to this prompt", where=prompt[:200])
         return self.answers[prompt][: sampling.samples]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fluents.decoding.consensus import Consensus, consensus
 from fluents.decoding.sampling import Sampling
 from fluents.decoding.state_carryover import KnownStates
+from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
 from fluents.segmentation.languages import warn_of_language
 from fluents.text.embedders import load_embedder
 from fluents.text.mentions import mentioned
-from fluents.trackers import OnStep
+from fluents.trackers import Listener, Setting, Tracker
 from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__
 from fluents.weights import ensure
@@ -25,8 +28,8 @@ from fluents.weights.merge import merged
 
 LANGUAGES = ("en",)
 """The languages the shipped adapters were trained on."""
-MOST_LINES = 24
-"""Lines a single answer may have."""
+GRAMMAR = grammar(24)
+"""What an answer is held to: so many lines at most."""
 CONTEXT_PER_SLOT = 320
 """Tokens of answer a slot can hold beside the prompt, which all slots share and which has a token a byte at most."""
 
@@ -74,7 +77,7 @@ OPENPI_C_CLUSTERS = replace(OPENPI_C, consensus=_CLUSTERS)
 """For OpenPI-C's metric, which takes the best wording of a cluster: every meaning in all wordings that cost nothing.
 Even less for readers. Needs the encoder the metric is taken with, and with it the extra `embed`."""
 
-SETTINGS = {
+SETTINGS: dict[Setting, LocalSettings] = {
     "default": DEFAULT_SETTING,
     "fast": FAST,
     "openpi": OPENPI,
@@ -94,80 +97,105 @@ def with_adapter(settings: LocalSettings, adapter: str | Path, style: Style | No
 CLUSTER_EMBEDDER = "all-MiniLM-L6-v2"
 
 
-class LocalTracker:
-    """Tracks with the embedded model. The model is loaded when the first procedure is tracked.
+def local_settings(
+    setting: Setting = "default",
+    *,
+    adapter: str | Path | None = None,
+    samples: int | None = None,
+    max_changes: int | None = None,
+    seed: int = 1,
+) -> LocalSettings:
+    """A named setting with what is changed of it."""
+    if setting not in SETTINGS:
+        raise UnknownNameError(f"no `setting` {setting!r}", fix=f"one of: {', '.join(get_args(Setting))}")
+    chosen = replace(SETTINGS[setting], seed=seed)
+    if adapter is not None:
+        if len(chosen.voters) > 1:
+            raise InputError(f"the setting {setting} chooses its adapters", fix="leave out `adapter` or `setting`")
+        chosen = with_adapter(chosen, adapter)
+    if samples is not None:
+        if samples > 1 and chosen.sampling.temperature == 0:
+            raise InputError(
+                f"the setting {setting} takes the likeliest answer, which is always the same",
+                fix="leave out `samples`, or use the default setting",
+            )
+        chosen = replace(chosen, sampling=replace(chosen.sampling, samples=samples))
+    if max_changes is not None:
+        chosen = replace(chosen, consensus=replace(chosen.consensus, most=max_changes))
+    return chosen
 
-    `on_draft` is told every line that an answer of the model has just written, before the answers have agreed: so that
-    somebody who waits sees something within seconds.
-    """
 
-    on_draft: Callable[[str], None] | None = None
+class LocalTracker(Tracker):
+    """Tracks with the embedded model, which is loaded when the first procedure is tracked."""
 
     def __init__(self, settings: LocalSettings = DEFAULT_SETTING, samplers: list[Sampler] | None = None) -> None:
         self.settings = settings
-        self._samplers = samplers
-        self._adapters = {voter.adapter: open_adapter(voter.adapter) for voter in settings.voters}
+        self._given = self._samplers = samplers
+        self._adapters = [open_adapter(voter.adapter) for voter in settings.voters]
         self._embedder = load_embedder(CLUSTER_EMBEDDER) if settings.consensus.grouped else None
 
-    def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
+    @cached_property
+    def provenance(self) -> Provenance:
+        return Provenance(
+            tracker="local",
+            model=" + ".join([self._adapters[0].base, *(adapter.name for adapter in self._adapters)]),
+            prompt=VERSION,
+            decoding=self._decoding(),
+            seed=self.settings.seed,
+            version=__version__,
+        )
+
+    def track(self, procedure: Procedure, listener: Listener | None = None, done: Trace | None = None) -> Trace:
         """The changes of every step, each knowing its support and whether the text mentions its entity.
 
         Issues a FluentsWarning if the text is in a language that the shipped adapters do not know (`LANGUAGES`).
         """
-        if all(name in ADAPTERS for name in self._adapters):
+        if all(adapter.name in ADAPTERS for adapter in self._adapters):
             warn_of_language(procedure, LANGUAGES)
-        if self._samplers is None:
-            loaded = {
-                name: _load(adapter, self.settings.sampling.samples, self._drafted)
-                for name, adapter in self._adapters.items()
-            }
-            self._samplers = [loaded[voter.adapter] for voter in self.settings.voters]
-        world = KnownStates()
-        changes: list[StateChange] = []
-        rejects: list[Reject] = []
+        listener = listener or Listener()
+        covered = () if done is None else done.covered_steps
+        listener.on_start(procedure, len(covered))
+        trace = Trace(procedure=procedure, covered=(), provenance=self.provenance)
+        known = KnownStates()
         for step in range(1, len(procedure.steps) + 1):
-            found, unread = self._step(procedure, step)
-            if self.settings.carry:
-                found = world.enter(found)
-            changes += [change.replace(mentioned=mentioned(procedure, step, change.entity)) for change in found]
-            rejects += unread
-            if on_step:
-                on_step(step, len(procedure.steps))
-        return Trace(
-            procedure=procedure,
-            changes=tuple(changes),
-            rejects=tuple(rejects),
-            provenance=Provenance(
-                tracker="local",
-                model=self._model_name(),
-                prompt=VERSION,
-                decoding=self._decoding(),
-                seed=self.settings.seed,
-                version=__version__,
-            ),
-        )
+            if done is not None and step in covered:
+                changes, rejects = done.at(step), tuple(reject for reject in done.rejects if reject.step == step)
+                known.enter(changes)
+            else:
+                found, rejects = self._step(procedure, step, listener.on_draft)
+                if self.settings.carry:
+                    found = known.enter(found)
+                changes = tuple(c.replace(mentioned=mentioned(procedure, step, c.entity)) for c in found)
+            trace = _extended(trace, step, changes, rejects)
+            if step not in covered:
+                listener.on_step(trace)
+        return trace if procedure.steps else trace.replace(covered=None)
 
-    def _model_name(self) -> str:
-        adapters = [self._adapters[voter.adapter] for voter in self.settings.voters]
-        return " + ".join([adapters[0].base, *(adapter.name for adapter in adapters)])
+    def close(self) -> None:
+        """Let go of the model, which stays loaded for other trackers for a while."""
+        self._samplers = self._given
 
-    def _drafted(self, line: str) -> None:
-        if self.on_draft:
-            self.on_draft(line)
-
-    def _step(self, procedure: Procedure, step: int) -> tuple[list[StateChange], list[Reject]]:
+    def _step(
+        self, procedure: Procedure, step: int, on_line: Callable[[str], None]
+    ) -> tuple[list[StateChange], tuple[Reject, ...]]:
         samples: list[list[StateChange]] = []
         rejects: list[Reject] = []
-        for number, (voter, sampler) in enumerate(zip(self.settings.voters, self._samplers or (), strict=True)):
+        for number, (voter, sampler) in enumerate(zip(self.settings.voters, self._loaded(), strict=True)):
             text = prompt(procedure, step, style=voter.style)
             # Far apart, as the samples of one prompt take the seeds that follow.
             seed = (self.settings.seed * 1_000_003 + step * 4_099 + number * 1_021) % 2**31
-            for answer in sampler.sample(text, self.settings.sampling, seed):
+            for answer in sampler.sample(text, self.settings.sampling, seed, GRAMMAR, on_line):
                 found, unread = read(answer, step)
                 samples.append(found)
                 # A line of one sample has no place among the step's answers: a metric must not count it as one.
                 rejects += [reject.replace(position=None) for reject in unread]
-        return consensus(samples, self.settings.consensus, self._embedder), rejects
+        return consensus(samples, self.settings.consensus, self._embedder), tuple(rejects)
+
+    def _loaded(self) -> list[Sampler]:
+        if self._samplers is None:
+            slots = min(self.settings.sampling.samples, 16)
+            self._samplers = [loaded_engine(adapter, slots) for adapter in self._adapters]
+        return self._samplers
 
     def _decoding(self) -> dict[str, Any]:
         settings = {
@@ -180,17 +208,37 @@ class LocalTracker:
         return settings | {f"consensus_{name}": value for name, value in asdict(self.settings.consensus).items()}
 
 
-class _Adapted:
-    """The engine with one adapter, its answers held to the grammar."""
+def _extended(trace: Trace, step: int, changes: tuple[StateChange, ...], rejects: tuple[Reject, ...]) -> Trace:
+    """The trace with one more step."""
+    covered = (*(trace.covered or ()), step)
+    return trace.replace(
+        changes=trace.changes + changes,
+        rejects=trace.rejects + rejects,
+        covered=None if len(covered) == len(trace.procedure.steps) else covered,
+    )
 
-    def __init__(self, engine: Engine, on_line: Callable[[str], None]) -> None:
-        self._answer = partial(engine.sample, grammar=grammar(MOST_LINES), on_line=on_line)
 
-    def sample(self, prompt: str, sampling: Sampling, seed: int) -> list[str]:
-        return self._answer(prompt, sampling, seed)
+MAX_LOADED = 3
+"""Engines that stay in memory: as many as the largest setting has adapters."""
+
+_engines: OrderedDict[tuple[str, int], Engine] = OrderedDict()
+_loading = threading.Lock()
 
 
-def _load(adapter: Adapter, samples: int, on_line: Callable[[str], None]) -> Sampler:
-    slots = min(samples, 16)
-    model = merged(ensure(adapter.base), adapter.path)
-    return _Adapted(Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT), on_line)
+def loaded_engine(adapter: Adapter, slots: int) -> Engine:
+    """The embedded model with an adapter. It stays loaded until others have been asked for."""
+    key = adapter.sha256, slots
+    with _loading:
+        if key not in _engines:
+            while len(_engines) >= MAX_LOADED:
+                _engines.popitem(last=False)  # freed when the last tracker lets go of it
+            model = merged(ensure(adapter.base), adapter.path)
+            _engines[key] = Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT)
+        _engines.move_to_end(key)
+        return _engines[key]
+
+
+def unload() -> None:
+    """Free the memory of engines that no tracker uses."""
+    with _loading:
+        _engines.clear()

@@ -178,9 +178,7 @@ class _Run:
             first = {trace.id: trace for trace in self.dev} if self.trained.system.entity else None
             procedures = [trace.procedure for trace in self.dev]
             with self.accelerator.autocast():
-                said = traces(
-                    self.trained, procedures, NeuralSettings(seed=self.settings.seed), model="dev", first=first
-                )
+                said = traces(self.trained, procedures, NeuralSettings(seed=self.settings.seed), first=first)
             found = [float(original(self.dev, said, mode="strict", matchers=[matcher])[matcher]["f1"])]
         return float(broadcast_object_list(found)[0])
 

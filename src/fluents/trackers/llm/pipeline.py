@@ -41,8 +41,6 @@ class Pipeline:
         self._known: dict[tuple[str, str], StateChange] = {}
         self.changes: list[StateChange] = []
         self.answered: set[int] = set()
-        self.removed = 0
-        """How many pairs verification took away."""
 
     def run(self, steps: Sequence[int]) -> None:
         """Ask about these steps, later ones than any before."""
@@ -56,16 +54,18 @@ class Pipeline:
             found = pairs if form == "schemata" else self._with_states(pairs)
         self.answered |= found.keys()
         for step in sorted(found):
-            self._enter(found[step])
+            self.changes += self.recall(found[step])
 
-    def _enter(self, changes: list[StateChange]) -> None:
+    def recall(self, changes: Iterable[StateChange]) -> Sequence[StateChange]:
+        """Know the changes of a step when asking about the next; returns them with names and states carried over."""
         if self._settings.memory and not self._given:
             changes = self._states_so_far.enter(changes)
+        changes = list(changes)
         for change in changes:
             topic = plain_name(change.entity), plain_name(change.attribute)
             self._known.pop(topic, None)  # the newest last
             self._known[topic] = change
-        self.changes += changes
+        return changes
 
     # Finding what changes
 
@@ -135,7 +135,6 @@ class Pipeline:
         for key in wrong:
             change = pairs[key]
             self._keep([Reject(text=f"{change.entity} | {change.attribute}", reason=NOT_VERIFIED)], change.step)
-        self.removed += len(wrong)
         return {
             step: [c for c in changes if (step, plain_name(c.entity), plain_name(c.attribute)) not in wrong]
             for step, changes in found.items()

@@ -10,7 +10,6 @@ from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all
 from fluents.prompts import llm as prompts
 from fluents.records import Reject
-from fluents.trackers import OnStep
 from fluents.trackers.llm.settings import LlmSettings
 
 T = TypeVar("T")
@@ -35,9 +34,9 @@ class AskedQuestion:
 class QuestionBatch:
     """Asks, and keeps what could not be read."""
 
-    def __init__(self, model: LanguageModel, settings: LlmSettings, on_step: OnStep | None) -> None:
-        self._model, self._settings, self._on_step = replace(model, on_answer=self._tell), settings, on_step
-        self._done = self._known = 0
+    def __init__(self, model: LanguageModel, settings: LlmSettings, on_answer: Callable[[float], None]) -> None:
+        self._model, self._settings, self._on_answer = replace(model, on_answer=self._tell), settings, on_answer
+        self._rounds = 0
         self.rejects: list[Reject] = []
         self.used: dict[str, None] = {}
         """Names of the prompts, in the order of their first use."""
@@ -56,9 +55,8 @@ class QuestionBatch:
         samples = self._settings.samples
         questions = [self._question(one, sample, steps) for one in asked for sample in range(samples)]
         self.used |= dict.fromkeys(one.name for one in asked)
-        self._known += len(questions)
         answers = ask_all(self._model, questions, read)
-        self._done += len(questions)
+        self._rounds += 1
         found: list[list[T]] = []
         for place, one in enumerate(asked):
             mine = answers[place * samples : (place + 1) * samples]
@@ -91,7 +89,6 @@ class QuestionBatch:
             seed=self._settings.seed * 1_009 + sample,
         )
 
-    def _tell(self, answers: int, _: int) -> None:
-        """Progress in questions, as it is not known which step needs how many."""
-        if self._on_step:
-            self._on_step(self._done + answers, self._known)
+    def _tell(self, answers: int, questions: int) -> None:
+        """Progress in rounds of questions: how many a round has depends on the answers of the last."""
+        self._on_answer(self._rounds + answers / questions)

@@ -58,6 +58,11 @@ class LlmSettings:
             raise InputError("`memory` needs `form` states or complete", fix="set that, or leave out `memory`")
 
     @property
+    def rounds(self) -> int:
+        """How often questions are asked about a step, each round depending on the answers of the last."""
+        return (2 if self.form == "states" else 1) + self.verify
+
+    @property
     def drawn_at(self) -> float:
         """The temperature."""
         if self.temperature is not None:

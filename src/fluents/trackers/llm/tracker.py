@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 
 from fluents.errors import InputError
-from fluents.llm import LanguageModel
+from fluents.llm import LanguageModel, open_model
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.text.mentions import mentioned
 from fluents.text.names import one_line
-from fluents.trackers import OnStep
+from fluents.trackers import Listener, Tracker
+from fluents.trackers.concurrent import side_by_side
 from fluents.trackers.llm.examples import Shots
-from fluents.trackers.llm.pipeline import Pipeline
+from fluents.trackers.llm.pipeline import NOT_VERIFIED, Pipeline
 from fluents.trackers.llm.question_batch import QuestionBatch
 from fluents.trackers.llm.settings import LlmSettings
 from fluents.version import __version__
@@ -38,7 +40,7 @@ class GivenPairs:
         return trace
 
 
-class LlmTracker:
+class LlmTracker(Tracker):
     """Tracks with a language model."""
 
     def __init__(
@@ -57,44 +59,111 @@ class LlmTracker:
             raise InputError("`shots` without `examples` to draw them from", fix="set `examples` to a file or dataset")
         self.model, self.settings = model, settings
         self._shots, self._pairs = shots, pairs
+        self.resources = ExitStack()
+        """What is freed when the tracker is closed."""
 
-    def track(self, procedure: Procedure, on_step: OnStep | None = None) -> Trace:
-        """The changes of every step; steps of which no answer could be read are left out of `covered`."""
-        questions = QuestionBatch(self.model, self.settings, on_step)
-        given = self._pairs.of(procedure) if self._pairs else None
-        stages = Pipeline(procedure, self.settings, questions, self._shots, given)
-        asked = given.covered_steps if given else tuple(range(1, len(procedure.steps) + 1))
-        for group in [(step,) for step in asked] if self.settings.memory else [asked]:
-            stages.run(group)
-        return Trace(
-            procedure=procedure,
-            changes=tuple(_mentioning(procedure, stages.changes)),
-            covered=None if len(stages.answered) == len(procedure.steps) else tuple(sorted(stages.answered)),
-            rejects=tuple(questions.rejects),
-            provenance=self._provenance(questions, stages),
-        )
-
-    def _provenance(self, questions: QuestionBatch, stages: Pipeline) -> Provenance:
+    @property
+    def provenance(self) -> Provenance:
         settings = asdict(self.settings) | {
             "temperature": self.settings.drawn_at,
             "max_tokens": self.model.max_tokens,
         }
         del settings["seed"]
-        if self.settings.verify:
-            settings["removed"] = stages.removed
         for name, source in (("examples", self._shots), ("pairs", self._pairs)):
             if source and source.source:
                 settings[name] = source.source
         return Provenance(
-            tracker="llm",
-            model=self.model.name,
-            prompt=" + ".join(questions.used) or None,
-            decoding=settings,
-            seed=self.settings.seed,
-            version=__version__,
+            tracker="llm", model=self.model.name, decoding=settings, seed=self.settings.seed, version=__version__
+        )
+
+    def track(self, procedure: Procedure, listener: Listener | None = None, done: Trace | None = None) -> Trace:
+        """The changes of every step; steps of which no answer could be read are left out of `covered`."""
+        return self._track(self.model, procedure, listener or Listener(), done)
+
+    def track_many(
+        self, procedures: Iterable[Procedure], listener: Listener | None = None, done: Mapping[str, Trace] | None = None
+    ) -> Iterator[Trace]:
+        """Where a procedure has one question at a time, procedures are asked about side by side."""
+        if not self.settings.memory and self.settings.form != "whole":
+            return super().track_many(procedures, listener, done)
+        one_question, before = replace(self.model, workers=1), done or {}
+        return side_by_side(
+            lambda procedure, listening: self._track(one_question, procedure, listening, before.get(procedure.id)),
+            procedures,
+            self.model.workers,
+            listener,
+        )
+
+    def close(self) -> None:
+        self.resources.close()
+
+    def steps_of(self, procedure: Procedure) -> tuple[int, ...]:
+        return self._pairs.of(procedure).covered_steps if self._pairs else super().steps_of(procedure)
+
+    def _track(self, model: LanguageModel, procedure: Procedure, listener: Listener, done: Trace | None) -> Trace:
+        done = done or Trace(procedure=procedure, covered=())
+        listener.on_start(procedure, len(done.covered_steps))
+        left = [step for step in self.steps_of(procedure) if step not in done.covered_steps]
+        groups = self._groups(left, len(procedure.steps), model.workers)
+        given = self._pairs.of(procedure) if self._pairs else None
+        rounds = 1 if given else self.settings.rounds
+
+        def progress(asked: float) -> None:
+            """How many steps are done when so many rounds of questions were asked: so many for each group."""
+            before, part = divmod(asked / rounds, 1)
+            now = len(groups[int(before)]) if before < len(groups) else 0
+            steps = len(done.covered_steps) + sum(map(len, groups[: int(before)])) + part * now
+            listener.on_progress(procedure, steps)
+
+        batch = QuestionBatch(model, self.settings, progress)
+        pipeline = Pipeline(procedure, self.settings, batch, self._shots, given)
+        known = list(done.covered_steps)
+        for group in groups:
+            while known and known[0] < group[0]:
+                pipeline.recall(done.at(known.pop(0)))
+            pipeline.run(group)
+            listener.on_step(self._joined(done, pipeline, batch))
+        return self._joined(done, pipeline, batch)
+
+    def _groups(self, steps: Sequence[int], count: int, workers: int) -> list[Sequence[int]]:
+        """The steps that are asked about together. After each group its steps are finished."""
+        if self.settings.form == "whole":  # of all steps, though some may be answered already
+            return [range(1, count + 1)] if steps else []
+        size = 1 if self.settings.memory else workers
+        return [steps[start : start + size] for start in range(0, len(steps), size)]
+
+    def _joined(self, done: Trace, pipeline: Pipeline, batch: QuestionBatch) -> Trace:
+        """What was done before and what was found since, step by step."""
+        before = set(done.covered_steps)
+        found = [change for change in pipeline.changes if change.step not in before]
+        unread = [reject for reject in batch.rejects if reject.step not in before]
+        rejects = sorted([*(one for one in done.rejects if one.step in before), *unread], key=lambda one: one.step or 0)
+        covered = sorted(before | pipeline.answered)
+        made = self.provenance
+        if self.settings.verify:
+            removed = sum(reject.reason == NOT_VERIFIED for reject in rejects)
+            made = made.replace(decoding={**made.decoding, "removed": removed})
+        prompts = dict.fromkeys([*filter(None, (done.provenance.prompt or "").split(" + ")), *batch.used])
+        return Trace(
+            procedure=done.procedure,
+            changes=tuple(sorted([*done.changes, *_mentioning(done.procedure, found)], key=lambda one: one.step)),
+            covered=None if len(covered) == len(done.procedure.steps) else tuple(covered),
+            rejects=tuple(rejects),
+            provenance=made.replace(prompt=" + ".join(prompts) or None),
         )
 
 
 def _mentioning(procedure: Procedure, changes: Iterable[StateChange]) -> Iterable[StateChange]:
     for change in changes:
         yield change.replace(mentioned=mentioned(procedure, change.step, change.entity))
+
+
+def open_endpoint_tracker(
+    model: str, base_url: str | None = None, *, samples: int | None, max_changes: int | None, seed: int
+) -> LlmTracker:
+    """A tracker that asks a language model behind an address, in the default form; answers are cached."""
+    with ExitStack() as stack:
+        opened = stack.enter_context(open_model(model, base_url))
+        tracker = LlmTracker(opened, LlmSettings(samples=samples or 1, most=max_changes, seed=seed))
+        tracker.resources = stack.pop_all()
+    return tracker

@@ -15,9 +15,10 @@ from rich.text import Text
 
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
-from fluents.cli.resuming import Destination, each_trace, whole_traces
+from fluents.cli.output import OutputOptions, each_trace
 from fluents.errors import InputError
 from fluents.records import Procedure, Salience, StateChange, Trace
+from part_files import part_traces
 
 HEAT = StateChange(step=1, entity="water", attribute="heat", before="cold", after="hot")
 TRACES = [
@@ -46,7 +47,13 @@ def source(tmp_path: Path) -> Path:
 
 
 def run(source: Path, rater: Rater, output: Path, *, resume: bool = False) -> None:
-    each_trace(str(source), rater, lambda trace: Text(trace.id), Destination(str(output), resume))
+    each_trace(
+        str(source), rater, lambda trace: Text(trace.id), OutputOptions(str(output), resume), {"rater": "parrot"}
+    )
+
+
+def kept_ids(output: Path) -> list[str]:
+    return [trace.id for trace in part_traces(output)]
 
 
 def ids(path: Path) -> list[str]:
@@ -58,7 +65,7 @@ def test_an_interrupted_run_goes_on_and_does_nothing_twice(source: Path, tmp_pat
     out.write_text("what was there")
     with pytest.raises(KeyboardInterrupt):
         run(source, Rater("c"), out)
-    assert ids(part) == ["a", "b"]
+    assert kept_ids(out) == ["a", "b"]
     assert out.read_text() == "what was there"
     part.write_bytes(part.read_bytes() + b'{"fluents":1,"kind":"tra')  # as if killed in the writing
     again = Rater()
@@ -94,8 +101,8 @@ def test_a_procedure_that_changed_in_between_is_not_passed_off_as_done(source: P
 
 
 def test_resuming_needs_a_file_and_a_folder_is_none(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--resume needs --output"):
-        each_trace(str(source), Rater(), lambda trace: Text(trace.id), Destination(resume=True))
+    with pytest.raises(InputError, match="`resume` needs `output`"):
+        OutputOptions(resume=True)
     with pytest.raises(InputError, match="folder"):
         run(source, Rater(), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
@@ -120,29 +127,7 @@ def test_ctrl_c_in_a_real_run_keeps_ratings_even_without_a_cache(source: Path, t
         _, told = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in told
-    assert "out.jsonl.part; --resume goes on" in told
-    [kept] = jsonl.read(tmp_path / "out.jsonl.part")
-    assert isinstance(kept, Trace)
+    assert "out.jsonl.part; run the command again with --resume to go on" in told
+    [kept] = part_traces(out)
     assert [one.value for one in kept.salience] == [4, 4]
     assert not out.exists()
-
-
-@pytest.mark.parametrize("content", [b"shopping list: eggs", b'{"precious": 1}', b'{"precious": 1}\n', b"eggs\n{"])
-def test_a_file_that_is_none_of_ours_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "notes.json"
-    file.write_bytes(content)
-    with pytest.raises(InputError):
-        whole_traces(file)
-    assert file.read_bytes() == content
-
-
-def test_a_last_line_without_its_end_is_kept_if_it_is_whole_and_taken_away_if_it_is_cut(tmp_path: Path) -> None:
-    first, second = (jsonl.dumps(trace) for trace in TRACES[:2])
-    file = tmp_path / "run.jsonl"
-    file.write_bytes(first + b"\n" + second)
-    assert whole_traces(file) == TRACES[:2]
-    assert file.read_bytes() == first + b"\n" + second + b"\n"
-    for place in (1, 5, 30, len(second) - 1):
-        file.write_bytes(first + b"\n" + second[:place])
-        assert whole_traces(file) == TRACES[:1]
-        assert file.read_bytes() == first + b"\n"
