@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,24 +112,17 @@ def test_what_can_be_asked_wrongly(run: Run, gold: Path, pred: Path) -> None:
         assert (status, message in err) == (2, True), err
 
 
-def test_a_run_of_a_tracker_keeps_what_matters() -> None:
-    def tracker(procedures: Iterable[Procedure]) -> Iterator[Trace]:
-        return (trace(procedure, "leek", "bank account") for procedure in procedures)
-
-    [kept] = Salient(top=1).after(tracker)([SOUP])
-    assert {change.entity for change in kept.changes} == {"leek"}
-    assert Salient().after(tracker) is tracker
+def test_a_trace_keeps_what_matters() -> None:
+    whole = trace(SOUP, "leek", "bank account")
+    assert {change.entity for change in Salient(top=1).only(whole).changes} == {"leek"}
+    assert Salient().only(whole) is whole
 
 
 def test_where_nothing_matters_enough_the_reader_is_told(
     run: Run, gold: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Else "no change" would be read as a finding, and a full score on nothing as a success."""
-
-    def tracker(procedures: Iterable[Procedure]) -> Iterator[Trace]:
-        return (trace(procedure, "bank account") for procedure in procedures)
-
-    [kept] = Salient(min_salience=5).after(tracker)([SOUP])
+    kept = Salient(min_salience=5).only(trace(SOUP, "bank account"), report=True)
     assert kept.changes == ()
     assert "soup: no entity is salient enough; left out 2 changes" in capsys.readouterr().err
     shown = page([kept])

@@ -18,7 +18,7 @@ from fluents.cli.output import OutputOptions, download_progress, messages, repor
 from fluents.cli.salience_options import Salient
 from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
-from fluents.report.terminal import counted, plain, trace_view
+from fluents.report.terminal import counted, trace_view
 from fluents.resumable import is_regular
 from fluents.trackers import Setting, TraceSink, Tracker, open_tracker, settings_of, track_into, unanswered
 from fluents.trackers.progress import ProgressBar
