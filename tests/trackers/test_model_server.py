@@ -8,8 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -21,7 +25,7 @@ from fluents.llm.endpoint import Endpoint
 from fluents.llm.wire_format import EndpointOptions
 from fluents.prompts.local import prompt, read
 from fluents.records import Procedure
-from fluents.trackers.model_server import Server, serve
+from fluents.trackers.model_server import Server, refusal, serve
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the tea leaves."))
 SCHEMA = {
@@ -76,6 +80,73 @@ def test_a_prompt_that_is_too_long_is_that_questions_trouble(server: Server) -> 
         with pytest.raises(NoAnswerError, match="context"):
             endpoint.ask(Question("water " * 9000))
         assert endpoint.ask(Question("Hello", max_tokens=2))
+
+
+def ask(server: Server, **body: object) -> tuple[int, dict[str, Any]]:
+    request = Request(
+        f"{server.base_url}/chat/completions",
+        json.dumps({"messages": [{"role": "user", "content": "Hello"}], **body}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    try:
+        with urlopen(request, timeout=60) as response:
+            return response.status, json.load(response)
+    except HTTPError as error:
+        return error.code, json.load(error)
+
+
+@pytest.mark.slow
+def test_another_model_and_more_tokens_than_the_context_has_are_refused_at_once(server: Server) -> None:
+    status, answer = ask(server, model="gpt-none", max_tokens=3)
+    assert (status, answer["error"]["code"]) == (404, "model_not_found")
+    assert server.model in answer["error"]["message"]
+    status, answer = ask(server, model=server.model, max_tokens=100_000)
+    assert (status, answer["error"]["param"]) == (400, "max_tokens")
+    for named in ({"model": server.model}, {}):
+        status, answer = ask(server, max_tokens=2, **named)
+        assert status == 200
+        assert answer["usage"]["completion_tokens"] <= 2
+
+
+@pytest.mark.slow
+def test_answers_are_streamed(server: Server) -> None:
+    body = {"model": server.model, "prompt": "One, two,", "max_tokens": 4, "stream": True}
+    request = Request(f"{server.base_url}/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urlopen(request, timeout=60) as response:
+        lines = [line for line in response if line.startswith(b"data: ")]
+    assert len(lines) >= 3
+    assert lines[-1] == b"data: [DONE]\n"
+
+
+@pytest.mark.slow
+def test_a_client_that_goes_away_does_not_keep_the_model_busy(server: Server) -> None:
+    body = json.dumps({"prompt": "Count to a million: 1, 2,", "max_tokens": 8000, "ignore_eos": True}).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", urlsplit(server.base_url).port or 0)) as client:
+        client.sendall(head + body)
+        time.sleep(1)
+    status, _ = ask(server, max_tokens=2)
+    assert status == 200, "within a minute; the slot would be busy for longer"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"model": "m", "max_tokens": 8192}, None),
+        ({"max_completion_tokens": 8193}, 400),
+        ({"model": "m", "n_predict": 1e9}, 400),
+        ({"model": "other"}, 404),
+        ({"model": None}, 404),
+        ({"model": ["m"]}, 404),
+        (["model", "other"], None),
+        ({"max_tokens": "many"}, None),  # llama.cpp tells
+    ],
+)
+def test_what_is_refused(body: object, status: int | None) -> None:
+    refused = refusal(json.dumps(body).encode(), "m")
+    assert (refused and refused[0]) == status
+    assert refusal(b"{", "m") is None
+    assert refusal(b"[" * 100_000, "m") is None
 
 
 @pytest.mark.slow
