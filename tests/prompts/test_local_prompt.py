@@ -8,10 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fluents.errors import InputError
 from fluents.prompts.local import (
     MAX_FIELD,
     MAX_PROMPT_BYTES,
     MAX_STEP_BYTES,
+    choose_style,
     grammar,
     prompt,
     read,
@@ -147,3 +149,29 @@ def test_the_grammar_allows_what_is_read_and_no_more() -> None:
         assert re.fullmatch(rule, good)
     for bad in ("", " ", " a", "a ", "a|b", "a\nb", "a\tb", "x" * (MAX_FIELD + 1)):
         assert not re.fullmatch(rule, bad)
+
+
+@pytest.mark.parametrize(
+    ("taught", "sampled", "one_pass"),
+    [
+        (("plain", "sorted", "clean", "clean sorted"), "clean", "clean sorted"),
+        (("plain", "sorted"), "plain", "sorted"),
+        (("plain",), "plain", "plain"),
+        (("sorted",), "sorted", "sorted"),
+        (("of the future", "clean"), "clean", "clean"),
+    ],
+)
+def test_the_best_of_the_styles_an_adapter_was_taught_is_asked_for(
+    taught: tuple[str, ...], sampled: str, one_pass: str
+) -> None:
+    assert (choose_style(taught), choose_style(taught, one_pass=True)) == (sampled, one_pass)
+    assert choose_style(taught, taught[-1], one_pass=True) == taught[-1], "unless another is asked for"
+
+
+def test_a_style_that_was_not_taught_is_refused() -> None:
+    with pytest.raises(InputError, match="not taught the `style` 'clean'") as caught:
+        choose_style(("plain", "sorted"), "clean")
+    assert caught.value.fix == "one of: plain, sorted"
+    for style in (None, "of the future"):
+        with pytest.raises(InputError, match="no style that this version"):
+            choose_style(("of the future",), style)

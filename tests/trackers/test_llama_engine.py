@@ -135,6 +135,16 @@ def test_a_closed_engine_says_so(model: Path) -> None:
         engine.sample(FIRST, SHORT, seed=1)
 
 
+def test_recorded_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
+    recorded = Replay({FIRST: ["water | heat | cold | hot\n", ""], SECOND: ["\u2028 \u2014\n"]})
+    recorded.write(tmp_path / "answers.jsonl")
+    assert Replay.read(tmp_path / "answers.jsonl").answers == recorded.answers
+    (tmp_path / "other.jsonl").write_text('{"prompt": "x"}\n')
+    with pytest.raises(InputError, match="answers") as caught:
+        Replay.read(tmp_path / "other.jsonl")
+    assert caught.value.where == f"{tmp_path / 'other.jsonl'}:1"
+
+
 @pytest.mark.parametrize(
     ("told", "free"),
     [

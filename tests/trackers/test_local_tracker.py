@@ -18,7 +18,7 @@ from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace
 from fluents.trackers import Listener, Setting
 from fluents.trackers.llama_engine import Replay
-from fluents.trackers.local import FAST, SETTINGS, LocalSettings, LocalTracker, Voter
+from fluents.trackers.local import FAST, SETTINGS, LocalSettings, LocalTracker, Voter, style_for, with_adapter
 from fluents.version import __version__
 from fluents.weights.adapters import ADAPTERS
 from strategies import procedures
@@ -114,6 +114,20 @@ def test_every_finished_step_is_reported_and_any_of_them_can_be_gone_on_from() -
     for place, done in enumerate(steps.seen, start=1):
         unasked = Replay({prompt(TEA, step, style="clean"): answers[step - 1] for step in range(place + 1, 4)})
         assert LocalTracker(settings, [unasked]).track(TEA, done=done) == whole
+
+
+def test_an_adapter_of_ones_own_is_asked_in_a_style_it_was_taught() -> None:
+    assert with_adapter(LocalSettings(), "openpi").voters == (Voter("openpi", "plain"),)
+    assert with_adapter(FAST, "openpi").voters == (Voter("openpi", "sorted"),)
+    assert with_adapter(FAST, "both", "plain").voters == (Voter("both", "plain"),)
+    with pytest.raises(InputError, match="not taught"):
+        with_adapter(FAST, "openpi", "clean")
+
+
+def test_an_adapter_trained_with_another_prompt_is_refused() -> None:
+    both = ADAPTERS["both"]
+    with pytest.raises(InputError, match="trained with the prompt local-9"):
+        style_for(replace(both, facts=replace(both.facts, prompt="local-9")), FAST.sampling)
 
 
 def test_samples_that_hold_no_answer_are_told() -> None:

@@ -89,9 +89,18 @@ SETTINGS: dict[Setting, LocalSettings] = {
 
 def with_adapter(settings: LocalSettings, adapter: str | Path, style: Style | None = None) -> LocalSettings:
     """The same settings with this adapter alone, asked in `style`, or in the style that suits the settings best."""
-    taught = open_adapter(adapter).styles
-    one_pass = settings.sampling.temperature == 0
-    return replace(settings, voters=(Voter(str(adapter), choose_style(taught, style, one_pass=one_pass)),))
+    return replace(settings, voters=(Voter(str(adapter), style_for(open_adapter(adapter), settings.sampling, style)),))
+
+
+def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) -> Style:
+    """The style to ask an adapter in: `style`, which it must have been taught, or the one that suits the sampling."""
+    if adapter.facts.prompt != VERSION:
+        raise InputError(
+            f"the adapter was trained with the prompt {adapter.facts.prompt}, but this fluents asks with {VERSION}",
+            where=adapter.path,
+            fix="train it again with this version of fluents",
+        )
+    return choose_style(adapter.styles, style, one_pass=sampling.temperature == 0)
 
 
 CLUSTER_EMBEDDER = "all-MiniLM-L6-v2"

@@ -12,9 +12,10 @@ from typing import Any
 from fluents.decoding.sampling import Sampling
 from fluents.errors import MissingExtraError
 from fluents.neural.network import best_device
-from fluents.prompts.local import choose_style, prompt
+from fluents.prompts.local import prompt
 from fluents.records import Trace
 from fluents.trackers.llama_engine import Replay
+from fluents.trackers.local import style_for
 from fluents.training.adapter_file import merge_adapter
 from fluents.training.base_model import END, encode, load_model, load_tokenizer
 from fluents.weights import ensure
@@ -45,7 +46,7 @@ def sample_answers(
 ) -> Replay:
     """Answers to every step of the traces, to replay; in `style`, or in the adapter's own for this sampling."""
     opened = open_adapter(adapter)
-    chosen = choose_style(opened.styles, style, one_pass=sampling.temperature == 0)
+    chosen = style_for(opened, sampling, style)
     prompts = [prompt(trace.procedure, step, style=chosen) for trace in traces for step, _, _ in trace.by_step()]
     answers = sample(ensure(opened.base), opened.path, prompts, sampling, seed, report)
     return Replay(dict(zip(prompts, answers, strict=True)))
