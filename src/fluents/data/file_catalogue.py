@@ -117,7 +117,7 @@ def local_path(file: DataFile) -> Path:
         raise DataMissingError(
             f"{file.path} of {file.repo} is held by no mirror and has no known checksum, so fluents does not fetch it",
             where=file.url,
-            fix="download it yourself and give its path instead",
+            fix="download it yourself and use its path instead",
         )
     mirror = mirror_dir()
     path = (mirror or cache_dir()) / file.mirror_path
@@ -134,7 +134,7 @@ def local_path(file: DataFile) -> Path:
         actual = _sha256_once(path, found.st_size, found.st_mtime_ns) if found.st_size == file.size else None
     except OSError as error:
         raise DataMissingError(
-            f"cannot read {file.path}: {error.strerror}", where=path, fix="see that you may read it"
+            f"cannot read {file.path}: {error.strerror}", where=path, fix="check the permissions of the file"
         ) from None
     if actual != file.sha256:
         raise _checksum_error(file, path, actual or f"another length, {found.st_size} bytes", in_mirror=bool(mirror))

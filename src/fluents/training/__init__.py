@@ -1,1 +1,1 @@
-"""Teaching models: examples from traces, and one readable loop. Needs the extra `train`."""
+"""Training: adapters for the embedded model, and the neural systems of the papers. Needs the extra `train`."""

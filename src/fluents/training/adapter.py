@@ -45,9 +45,9 @@ class AdapterSettings:
     rank: int = 32
     dropout: float = 0.0
     unknown_count: float = 0.5
-    """Share of examples whose prompt does not give the number of changes."""
+    """Share of prompts that do not give the number of changes."""
     one_pass: float = 0.3
-    """Share of examples that teach the sorted, single-pass answer."""
+    """Share of examples that teach sorted answers, for one pass."""
     max_tokens: int = 1024
     seed: int = 1
 
@@ -55,7 +55,7 @@ class AdapterSettings:
 _LOG = "checkpoint.json"
 
 Tokens = tuple[list[int], int]
-"""Token ids, and where the target begins among them."""
+"""Token ids, and the index at which the target begins."""
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -163,7 +163,7 @@ def train(
         )
         items = run.taught(rendered)
         if not items:
-            raise InputError("there is nothing to learn: no prompt leaves room for its changes")
+            raise InputError("there is nothing to learn: no example fits into `max_tokens`")
         losses, began = [], time.monotonic()
         for number, batch in enumerate(_batches(items, settings.batch, rng), start=1):
             losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))
@@ -193,7 +193,7 @@ def train(
 
 
 class _Run:
-    """The model, its optimiser, and what is kept of them on disk."""
+    """The model, its optimiser and their checkpoints."""
 
     def __init__(self, base: Path, out: Path, settings: AdapterSettings) -> None:
         out.mkdir(parents=True, exist_ok=True)
@@ -217,7 +217,7 @@ class _Run:
         )
 
     def taught(self, pairs: Iterable[tuple[str, str]]) -> list[Tokens]:
-        """Prompts and targets in tokens, without those whose prompt leaves no room for a target: they teach nothing."""
+        """Prompts and targets in tokens, without those whose prompt leaves no room for the target."""
         return [tokens for tokens in (self.tokens(*pair) for pair in pairs) if tokens[1] < len(tokens[0])]
 
     def tokens(self, prompt: str, target: str) -> Tokens:
@@ -247,7 +247,7 @@ class _Run:
         return total / count
 
     def _loss(self, batch: Sequence[Tokens]) -> tuple[Any, int]:
-        """(mean loss over the target tokens, their number); logits are made for those positions alone."""
+        """(mean loss over the target tokens, their number); logits are computed for those positions only."""
         width = max(len(ids) for ids, _ in batch)
         ids = torch.full((len(batch), width), END)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
@@ -265,20 +265,20 @@ class _Run:
         return torch.nn.functional.cross_entropy(logits.float(), gold), len(gold)
 
     def checkpoint(self, log: Sequence[dict[str, Any]], about: dict[str, Any]) -> None:
-        """Weights and optimiser state after an epoch, as plain tensors; the log, written last, says they are whole."""
+        """Save weights and optimiser after an epoch; the log, written last, says that they are complete."""
         save_state(self.out / f"epoch-{len(log)}.safetensors", self.trained, self.optimizer)
         with atomic_output(self.out / _LOG) as stream:
             stream.write(json.dumps(about | {"log": list(log)}).encode())
         (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
 
     def resume(self, epoch: int) -> None:
-        """Take up the state after an epoch; nothing for a fresh run."""
+        """Load the checkpoint of an epoch; nothing for a new run."""
         if epoch:
             load_state(self.out / f"epoch-{epoch}.safetensors", self.trained, self.optimizer)
 
 
 def _batches(items: Sequence[Tokens], size: int, rng: random.Random) -> Iterator[list[Tokens]]:
-    """Batches of like length in random order: random enough, and little is padded."""
+    """Batches of similar length in random order: random enough, with little padding."""
     shuffled = rng.sample(items, len(items))
     pool = size * 40
     cut = []
@@ -289,7 +289,7 @@ def _batches(items: Sequence[Tokens], size: int, rng: random.Random) -> Iterator
 
 
 def _schedule(step: int, total: int, warmup: float) -> float:
-    """The share of the learning rate at a step, counted from 1."""
+    """The factor of the learning rate at an update, counted from 1."""
     rising = warmup * total
     if step <= rising:
         return step / rising

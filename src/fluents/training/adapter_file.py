@@ -85,7 +85,7 @@ def merge_adapter(model: Any, path: Path) -> None:
     """Add a GGUF adapter to a transformers model's weights, in place."""
     reader = gguf.GGUFReader(str(path))
     if gguf.Keys.Adapter.LORA_ALPHA not in reader.fields:
-        raise InputError("this GGUF is not a LoRA adapter", where=path)
+        raise InputError("this GGUF file is not a LoRA adapter", where=path)
     alpha = float(reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents())
     tensors = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in reader.tensors}
     heads = _heads(model.config)

@@ -1,6 +1,6 @@
-"""Sample the embedded model's answers to many prompts at once with transformers: on a GPU, for whole datasets.
+"""Sample the embedded model's answers to many prompts in large batches with transformers: on a GPU, for datasets.
 
-The samples are written to a file that the tracker can replay, so that everything after sampling is the same code.
+The tracker replays the answers, so that everything after sampling is the same code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ except ImportError as error:
     raise MissingExtraError(error.name or "torch", "train") from None
 
 ROWS = 2048
-"""Sequences that run together; fewer need less memory."""
+"""Sequences per batch; fewer need less memory."""
 
 GROUPED = "fluents-grouped"
 
@@ -60,7 +60,7 @@ def sample(
     seed: int,
     report: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[list[str]]:
-    """So many generations for every prompt as `sampling` asks for."""
+    """The answers to every prompt, as many as `sampling` asks for."""
     device = best_device()
     model = load_model(base, device)
     if adapter is not None:
@@ -82,7 +82,7 @@ def sample(
 
 
 def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, device: str) -> list[list[int]]:
-    """The tokens that follow each prompt. Sequences that have ended are dropped from the batch as it goes."""
+    """The tokens that follow each prompt. Finished sequences are dropped from the batch on the way."""
     with torch.inference_mode():
         current, mask = _left_padded(prompts, device)
         position = (mask.cumsum(-1) - 1).clamp(min=0)
@@ -148,7 +148,8 @@ def _grouped_attention(
     """
     rows, heads, length, size = query.shape
     if length != 1 or attention_mask is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)  # type: ignore[no-any-return]
+        plain: tuple[Any, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+        return plain
     groups = query.view(rows, key.shape[1], heads // key.shape[1], size)
     mask = attention_mask.expand(rows, 1, groups.shape[2], -1)
     found = torch.nn.functional.scaled_dot_product_attention(

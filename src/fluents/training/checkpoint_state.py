@@ -1,4 +1,4 @@
-"""What a training run keeps on disk to go on exactly where it was: its log, weights and optimiser as plain tensors."""
+"""The state of a training run on disk, to resume it exactly: its log, weights and optimiser as plain tensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ADAM = ("step", "exp_avg", "exp_avg_sq")
 
 
 def save_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> None:
-    """Write parameters and what AdamW knows of each; the file is whole or not there."""
+    """Write parameters and their AdamW state; the file is complete or not there."""
     kept = {f"weight:{name}": parameter.detach() for name, parameter in parameters.items()}
     for name, parameter in parameters.items():
         for key, value in optimizer.state[parameter].items():
@@ -33,7 +33,7 @@ def save_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> Non
 
 
 def load_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> None:
-    """Take up what `save_state` wrote, bit for bit."""
+    """Load what `save_state` wrote, bit for bit."""
     try:
         kept = load_file(str(file))
         with torch.no_grad():
@@ -45,19 +45,19 @@ def load_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> Non
                 optimizer.state[parameter] = state | {"step": kept[f"step:{name}"]}
     except (SafetensorError, OSError, KeyError, RuntimeError) as error:
         raise InputError(
-            f"the state of the run cannot be read: {str(error).splitlines()[0][:200]}",
+            f"cannot read the checkpoint: {str(error).splitlines()[0][:200]}",
             where=file,
             fix="start again in an empty folder",
         ) from None
 
 
 def finite(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is to say of an epoch; None for a figure that is no number, which JSON has no word for."""
+    """The figures of an epoch; None for NaN and infinity, which JSON does not have."""
     return {name: value if value is None or math.isfinite(value) else None for name, value in entry.items()}
 
 
 def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The log in a run's file, empty where there is none; a run of something else than `about` is refused."""
+    """The log of the run in `file`, empty if there is none; an error if that run was not about the same."""
     if not file.exists():
         return []
     with wrong_shape_is_input_error("not the log of a run", str(file)):
@@ -68,6 +68,6 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise InputError(
             f"this folder holds a run with other settings, data or model: they differ in {', '.join(other)}",
             where=file.parent,
-            fix="choose another --out, or empty it",
+            fix="choose another folder `out`, or empty it",
         )
     return log

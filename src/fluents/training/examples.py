@@ -1,4 +1,4 @@
-"""What a model is taught: prompts and the lines it should write, drawn anew in every epoch."""
+"""Training examples: prompts and the lines the model should write, rendered anew in every epoch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TrainingExample:
 
 
 def examples(traces: Iterable[Trace], style: Style = "plain") -> list[TrainingExample]:
-    """Every step as an example. A procedure without a single change was never annotated, and teaches nothing."""
+    """An example for every step, except of procedures without a change, which were never annotated."""
     found = []
     for trace in traces:
         if trace.changes:
@@ -38,7 +38,7 @@ def examples(traces: Iterable[Trace], style: Style = "plain") -> list[TrainingEx
 
 
 def style_of(dataset: str) -> Style:
-    """How a dataset's annotation is named in the prompt: OpenPI-C's is cleaner, and the model can be asked for it."""
+    """The style a dataset teaches: OpenPI-C's annotation is cleaner, and the model can be asked for it."""
     return "clean" if dataset.partition(":")[0] == "openpi-c" else "plain"
 
 
@@ -70,7 +70,7 @@ def render_fixed(example: TrainingExample) -> tuple[str, str]:
 
 
 def digest(items: Iterable[TrainingExample]) -> str:
-    """What tells these examples, in their order, from all others."""
+    """A hash of these examples in their order."""
     found = hashlib.sha256()
     for example in items:
         found.update(json.dumps(render_fixed(example)).encode() + b"\n")

@@ -1,6 +1,7 @@
-"""The weights of the embedded model: base weights are fetched once, checked and cached; adapters ship with fluents."""
+"""The weights of the embedded model: base weights, fetched once and verified, and adapters, shipped or trained."""
 
+from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
 from fluents.weights.base_weights import BASES, DEFAULT, BaseWeights, weights_path
 from fluents.weights.fetch import ensure
 
-__all__ = ["BASES", "DEFAULT", "BaseWeights", "ensure", "weights_path"]
+__all__ = ["ADAPTERS", "BASES", "DEFAULT", "Adapter", "BaseWeights", "ensure", "open_adapter", "weights_path"]

