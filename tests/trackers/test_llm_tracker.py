@@ -13,7 +13,7 @@ from fluents import jsonl
 from fluents.errors import FluentsError, InputError, UnknownNameError
 from fluents.llm import LanguageModel, NoAnswerError, Question
 from fluents.records import Procedure, StateChange, Trace
-from fluents.trackers import Listener
+from fluents.trackers import Listener, open_tracker
 from fluents.trackers.llm.pipeline import NO_ANSWER, NOT_VERIFIED
 from fluents.trackers.llm.settings import FORMS, Form, LlmSettings
 from fluents.trackers.llm.tracker import GivenPairs, LlmTracker
@@ -368,3 +368,10 @@ def test_steps_that_were_answered_are_not_asked_again(form: Form, memory: bool) 
             assert {step_in(question.prompt) for question in model.asked} == {missing}
         if not memory:
             assert again == whole
+
+
+def test_an_open_model_is_tracked_with_as_it_is() -> None:
+    with open_tracker(model=LanguageModel(Script(tea_answer), "script", max_tokens=99)) as tracker:
+        trace = tracker.track(TEA)
+    assert trace.changes == tracked(tea_answer).changes
+    assert (trace.provenance.model, trace.provenance.decoding["max_tokens"]) == ("script", 99)

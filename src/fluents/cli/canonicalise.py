@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import RenderableType
 
-from fluents.cli.models import AnswerProgress, ModelChoice, open_model
+from fluents.cli.model_options import AnswerProgress, ModelOptions, open_model
 from fluents.cli.options import with_options
 from fluents.cli.output import OutputOptions, TraceFile, each_trace, messages
 from fluents.cli.parse_failures import report_parse_failures
@@ -43,7 +43,7 @@ def canonicalise(
     again: Annotated[bool, typer.Option("--again", help="Replace existing clusters.")] = False,
     *,
     to: OutputOptions,
-    choice: ModelChoice,
+    options: ModelOptions,
 ) -> None:
     """Find one canonical name for each entity and attribute; the words of the changes are kept.
 
@@ -59,7 +59,7 @@ def canonicalise(
 
     progress = AnswerProgress()
     with (
-        model_unless(method == "offline", choice, progress, "--method prompted or verified") as model,
+        model_unless(method == "offline", options, progress, "--method prompted or verified") as model,
         open_method(
             method,
             model=model,
@@ -81,21 +81,21 @@ def canonicalise(
             failures.add(parse_failures(done))
             return done
 
-        settings = {"method": method, "model": choice.model, "pairs": pairs, "again": again}
+        settings = {"method": method, "model": options.model, "pairs": pairs, "again": again}
         settings |= {"runs": runs, "attribute_runs": attribute_runs, "examples": examples, "shots": shots}
         each_trace(file, work, clusters_view, to, settings)
 
 
 @contextmanager
 def model_unless(
-    offline: bool, choice: ModelChoice, progress: AnswerProgress, owner: str
+    offline: bool, options: ModelOptions, progress: AnswerProgress, owner: str
 ) -> Iterator[LanguageModel | None]:
     """The model that the options name; offline none, and options that name one are an error."""
     if offline:
-        choice.refuse(owner)
+        options.refuse(owner)
         yield None
         return
-    with open_model(choice, progress) as model:
+    with open_model(options, progress) as model:
         yield model
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fluents.cli.canonicalise import clusters_view, model_unless
-from fluents.cli.models import AnswerProgress, ModelChoice
+from fluents.cli.model_options import AnswerProgress, ModelOptions
 from fluents.cli.options import with_options
 from fluents.cli.output import OutputOptions, TraceFile, each_trace
 from fluents.cli.parse_failures import report_parse_failures
@@ -27,7 +27,7 @@ def expand(
     most: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of new names per cluster.")] = 5,
     *,
     to: OutputOptions,
-    choice: ModelChoice,
+    options: ModelOptions,
 ) -> None:
     """Add other names for each entity and attribute, marked as expansions, so that evaluation is fair to paraphrases.
 
@@ -41,11 +41,11 @@ def expand(
     from fluents.canonicalisation import open_thesaurus
     from fluents.canonicalisation.expansion import parse_failures
 
-    if vocabulary is None and choice.model is None:
+    if vocabulary is None and options.model is None:
         raise InputError("no source of names", fix="give --vocabulary openpi:train, or --model NAME")
     progress = AnswerProgress()
     with (
-        model_unless(vocabulary is not None, choice, progress, "names from a model, not from --vocabulary") as model,
+        model_unless(vocabulary is not None, options, progress, "names from a model, not from --vocabulary") as model,
         open_thesaurus(vocabulary, near=near, model=model) as thesaurus,
         report_parse_failures() as failures,
     ):
@@ -56,5 +56,5 @@ def expand(
             failures.add(parse_failures(done))
             return done
 
-        settings = {"vocabulary": vocabulary, "near": near, "most": most, "model": choice.model}
+        settings = {"vocabulary": vocabulary, "near": near, "most": most, "model": options.model}
         each_trace(file, work, clusters_view, to, settings)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from fluents.cli.canonicalise import model_unless
-from fluents.cli.models import AnswerProgress, ModelChoice
+from fluents.cli.model_options import AnswerProgress, ModelOptions
 from fluents.cli.options import with_options
 from fluents.cli.output import OutputOptions, TraceFile, each_trace
 from fluents.cli.parse_failures import report_parse_failures
@@ -30,7 +30,7 @@ def salience(
     ] = None,
     *,
     to: OutputOptions,
-    choice: ModelChoice,
+    options: ModelOptions,
 ) -> None:
     """Rate how much each entity matters, to the goal and in each step: 1 to 5, and 0 for irrelevant.
 
@@ -46,7 +46,7 @@ def salience(
 
     progress = AnswerProgress()
     with (
-        model_unless(method == "offline", choice, progress, "--method prompted") as model,
+        model_unless(method == "offline", options, progress, "--method prompted") as model,
         open_rater(method, form=form, model=model) as rater,
         report_parse_failures("ratings without a value") as failures,
     ):
@@ -57,5 +57,5 @@ def salience(
             failures.add(parse_failures(done, rater.name))
             return done
 
-        settings = {"scope": scope, "method": method, "form": form, "model": choice.model}
+        settings = {"scope": scope, "method": method, "form": form, "model": options.model}
         each_trace(file, work, partial(salience_view, rater=rater.name), to, settings)

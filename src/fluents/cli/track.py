@@ -115,10 +115,10 @@ def track(
     if model is not None:
         if given:
             raise InputError(f"`{given[0]}` is for the embedded model", fix=f"leave out `model` or `{given[0]}`")
-        from fluents.cli.models import ModelChoice
+        from fluents.cli.model_options import ModelOptions
         from fluents.cli.track_llm import LlmOptions, track_with_llm
 
-        track_with_llm(LlmOptions(), ModelChoice(model=model, base_url=base_url), sampling, inputs, salient, to)
+        track_with_llm(LlmOptions(), ModelOptions(model=model, base_url=base_url), sampling, inputs, salient, to)
         return
     if fast and setting not in (None, "fast"):
         raise InputError("`fast` is a setting itself", fix="leave out `fast` or `setting`")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from fluents.cli.models import ModelChoice, open_model
+from fluents.cli.model_options import ModelOptions, open_model
 from fluents.cli.options import with_options
 from fluents.cli.output import messages
 from fluents.cli.parse_failures import ParseFailures
@@ -64,7 +64,7 @@ def track_llm(
     inputs: InputOptions,
     *,
     llm: LlmOptions,
-    model: ModelChoice,
+    model: ModelOptions,
     sampling: SamplingOptions,
     salient: Salient,
     to: TraceOptions,
@@ -84,7 +84,7 @@ def track_llm(
 
 def track_with_llm(
     llm: LlmOptions,
-    model: ModelChoice,
+    model: ModelOptions,
     sampling: SamplingOptions,
     inputs: InputOptions,
     salient: Salient,

@@ -13,6 +13,8 @@ from fluents.records import Procedure, Provenance, Trace
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fluents.llm import LanguageModel
+
 Setting: TypeAlias = Literal["default", "fast", "openpi", "openpi-c", "openpi-clusters", "openpi-c-clusters"]
 """The measured settings of the embedded tracker: two for readers, four for the published metrics."""
 
@@ -76,7 +78,7 @@ class Tracker(ABC):
 
 def open_tracker(
     *,
-    model: str | None = None,
+    model: str | LanguageModel | None = None,
     base_url: str | None = None,
     adapter: str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -88,8 +90,9 @@ def open_tracker(
     """A tracker, ready to use.
 
     By default it is the embedded model, with an `adapter`: the name of one that fluents ships, or a GGUF file. With
-    `model` it is a language model at `base_url`, or at OPENAI_BASE_URL, or at OpenAI; with `checkpoint` a folder that
-    `fluents train neural` wrote. Engines of embedded models stay loaded for the next tracker.
+    `model` it is a language model at `base_url`, at OPENAI_BASE_URL or at OpenAI; one that `llm.open_model` opened has
+    all options. With `checkpoint` it is a folder that `fluents train neural` wrote. Engines of embedded models stay
+    loaded for the next tracker.
 
     >>> with open_tracker(setting="fast") as tracker:
     ...     traces = list(tracker.track_many(procedures))
@@ -136,7 +139,7 @@ def settings_of(provenance: Provenance) -> dict[str, Any]:
     return {"tracker": provenance.tracker, "model": provenance.model, "seed": provenance.seed, **decoding}
 
 
-_RESULTS = ("removed", "salience")
+_RESULTS = ("removed", "salience", "min_support")
 """What is noted among the decoding and is no setting of the tracker."""
 
 

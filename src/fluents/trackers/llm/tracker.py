@@ -159,7 +159,7 @@ def _mentioning(procedure: Procedure, changes: Iterable[StateChange]) -> Iterabl
 
 
 def open_endpoint_tracker(
-    model: str, base_url: str | None = None, *, samples: int | None, max_changes: int | None, seed: int
+    model: str | LanguageModel, base_url: str | None = None, *, samples: int | None, max_changes: int | None, seed: int
 ) -> LlmTracker:
     """A tracker that asks a language model behind an address, in the default form; answers are cached."""
     with ExitStack() as stack:

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from faulty_server import FaultyServer
-from fluents.cli.models import ModelChoice, open_model
+from fluents.cli.model_options import ModelOptions, open_model
 from fluents.cli.options import with_options
 from fluents.errors import FluentsError, InputError
 from fluents.llm import EndpointError, Question
@@ -22,9 +22,9 @@ Run = Callable[..., Result]
 
 
 @with_options
-def ask(prompts: list[str], *, choice: ModelChoice) -> None:
+def ask(prompts: list[str], *, options: ModelOptions) -> None:
     """A command as ours are: asks questions and prints the answers."""
-    with open_model(choice) as model:
+    with open_model(options) as model:
         for prompt in prompts:
             print(*model.answerer.ask(Question(prompt)))
 

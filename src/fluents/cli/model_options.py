@@ -31,7 +31,7 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class ModelChoice:
+class ModelOptions:
     """A language model as the command line names it. Each field is an option: see `options.with_options`."""
 
     model: Annotated[str | None, _option(help="Model name, as the endpoint knows it.")] = None
@@ -94,42 +94,42 @@ class ModelChoice:
 
 
 @contextmanager
-def open_model(choice: ModelChoice, on_answer: OnAnswer | None = None) -> Iterator[LanguageModel]:
+def open_model(options: ModelOptions, on_answer: OnAnswer | None = None) -> Iterator[LanguageModel]:
     """The model; what was used is told at the end, on standard error."""
     from fluents import llm
 
     with ExitStack() as stack:
         model = stack.enter_context(
             llm.open_model(
-                choice.model,
-                choice.base_url,
-                api=choice.api,
-                key_file=choice.key_file,
-                key_variable=choice.key_variable,
-                structured=choice.structured,
-                max_tokens=choice.max_tokens,
-                workers=choice.workers,
-                timeout=choice.timeout,
-                retries=choice.retries,
-                cache=choice.cache or not choice.no_cache,
-                cached_only=choice.cached_only,
+                options.model,
+                options.base_url,
+                api=options.api,
+                key_file=options.key_file,
+                key_variable=options.key_variable,
+                structured=options.structured,
+                max_tokens=options.max_tokens,
+                workers=options.workers,
+                timeout=options.timeout,
+                retries=options.retries,
+                cache=options.cache or not options.no_cache,
+                cached_only=options.cached_only,
                 on_answer=on_answer,
             )
         )
         # Before anything is asked: a file that cannot be written must cost nothing.
-        account = stack.enter_context(jsonl.open_output(choice.usage, append=True)) if choice.usage else None
+        account = stack.enter_context(jsonl.open_output(options.usage, append=True)) if options.usage else None
         try:
             yield model
         finally:
             if account or model.usage != llm.Usage():
-                _tell(model, choice, account)
+                _tell(model, options, account)
 
 
-def _tell(model: LanguageModel, choice: ModelChoice, account: IO[bytes] | None) -> None:
+def _tell(model: LanguageModel, options: ModelOptions, account: IO[bytes] | None) -> None:
     from fluents.llm.language_model import endpoint_url
 
     usage = model.usage
-    messages.print(usage.summary(choice.prices), markup=False, soft_wrap=True)
+    messages.print(usage.summary(options.prices), markup=False, soft_wrap=True)
     if usage.refused:
         messages.print(f"the endpoint does not support {', '.join(usage.refused)}: left out", markup=False)
     if usage.cut:
@@ -137,8 +137,8 @@ def _tell(model: LanguageModel, choice: ModelChoice, account: IO[bytes] | None) 
         messages.print(text, markup=False, soft_wrap=True)
     if account:
         ended = {"ended": datetime.now(UTC).isoformat(timespec="seconds")}
-        where = {"model": model.name, "base_url": endpoint_url(choice.base_url)}
-        account.write(json.dumps(ended | where | usage.as_dict(choice.prices)).encode() + b"\n")
+        where = {"model": model.name, "base_url": endpoint_url(options.base_url)}
+        account.write(json.dumps(ended | where | usage.as_dict(options.prices)).encode() + b"\n")
 
 
 class AnswerProgress:
