@@ -14,9 +14,10 @@ import pytest
 
 from fluents import jsonl
 from fluents.cli import main
+from fluents.cli.eval import app
 from fluents.metrics import Metric
 from fluents.metrics import score as score_by
-from fluents.records import Procedure, StateChange, Trace
+from fluents.records import Procedure, Salience, StateChange, Trace
 
 
 class Done(NamedTuple):
@@ -182,6 +183,49 @@ def test_compare_tests_the_difference(run: Run, gold: Path, tmp_path: Path) -> N
     assert "p (randomisation)" in table.out
     assert "metric:cluster" in table.out
     assert run("eval", "compare", gold, worse, "--gold", gold, "--metric", "salience").status == 2
+
+
+def test_agreement_of_raters_from_two_files(run: Run, tmp_path: Path) -> None:
+    def rated(rater: str, *values: float) -> Path:
+        path = tmp_path / f"{rater}.jsonl"
+        ratings = [Salience(entity=f"e{n}", rater=rater, value=value) for n, value in enumerate(values)]
+        jsonl.write([Trace(procedure=Procedure(id="tea", steps=("Pour.",)), salience=tuple(ratings))], path)
+        return path
+
+    gold, pred = rated("A1", 1, 3, 5), rated("mine", 1.2, 3, 4)
+    values = run("eval", "agreement", "--gold", gold, "--pred", pred, "--json").json
+    assert values["scores"]["agreement"]["share"] == pytest.approx(2 / 3)
+    assert "raters:A1+mine" in values["signature"]
+    alone = run("eval", "agreement", "--gold", gold, "--raters", "A1,A2")
+    assert (alone.status, "no salience by 'A2'" in alone.err) == (2, True)
+
+
+@pytest.mark.usefixtures("mirror")
+def test_released_judgements(run: Run) -> None:
+    counts = [row["count"] for row in run("eval", "judgements", "davinci", "--json").json["scores"].values()]
+    assert counts == [317, 106, 14, 143]
+    assert "83.28 [" in run("eval", "judgements", "expansions").out
+
+
+def test_a_form_for_hallucinations_there_and_back(run: Run, gold: Path, tmp_path: Path) -> None:
+    form = tmp_path / "form.csv"
+    assert "wrote 12 changes" in run("eval", "judgements", gold, "--form", form).err
+    answered = [line + "no" if line.endswith(",") else line for line in form.read_text(encoding="utf-8").splitlines()]
+    form.write_text("\n".join(answered), encoding="utf-8")
+    assert run("eval", "judgements", form, "--json").json["scores"]["hallucinated"] == {"count": 0, "share": 0}
+    assert "expansions" in run("eval", "judgements", "nothing").err
+
+
+def test_bertscore_with_an_encoder_that_is_not_there(run: Run, gold: Path, tmp_path: Path) -> None:
+    done = run("eval", "bertscore", "--gold", gold, "--pred", gold, "--of", "states", "--scope", "local")
+    assert (done.status, "--scope is for schemata" in done.err) == (2, True)
+    done = run("eval", "bertscore", "--gold", gold, "--pred", gold, "--encoder", tmp_path)
+    assert (done.status, "Traceback" in done.err) == (2, False)
+
+
+@pytest.mark.parametrize("command", [getattr(one.callback, "__name__", "") for one in app.registered_commands])
+def test_the_help_of_every_command_has_an_example(run: Run, command: str) -> None:
+    assert f"Example: fluents eval {command}" in " ".join(run("eval", command, "--help").out.split())
 
 
 # What is wrong with the files

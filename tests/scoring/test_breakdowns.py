@@ -95,6 +95,13 @@ def test_what_the_gold_does_not_tell_cannot_be_broken_down() -> None:
         breakdown(cast(Kind, "colour"), score, PRED, PRED, original)
 
 
+def test_a_part_without_changes_is_left_out() -> None:
+    """Else nothing could be broken down where every entity is mentioned."""
+    change = StateChange(step=1, entity="pot", attribute="heat", before="cold", after="hot")
+    traces = [Trace(procedure=Procedure(id="tea", steps=("Heat the pot.",)), changes=(change,))]
+    assert list(by_mentioned(traces, traces, original)) == ["mentioned"]
+
+
 def test_every_kind_is_found_by_its_name() -> None:
     score = original(GOLD, PRED)
     expected: dict[Kind, dict[str, Score]] = {

@@ -211,6 +211,15 @@ def crepe(sides: Sides, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson = False) -> None:
+    """For gold with complete annotation: changes matched one to one, entities, pairs, consistency, calibration.
+
+    Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
+    """
+    _run("readers", Sides(gold, pred, mode), as_json)
+
+
+@app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
     """How often a change begins in the state an earlier step left. Needs no gold.
 

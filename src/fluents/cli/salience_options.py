@@ -51,7 +51,7 @@ class ScoredSalient(Salient):
     """Likewise, for a score, where gold and predictions may have different raters."""
 
     salience_rater: Annotated[
-        str | None, typer.Option(help="Rater whose ratings decide, such as A1. Default: the only one there is.")
+        str | None, typer.Option(help="Rater whose ratings decide, such as A1; the built-in rater rates the rest.")
     ] = None
 
     @property

@@ -71,7 +71,8 @@ def _parts(score: Score, name_of: Callable[[str, int], str | None]) -> dict[str,
 def by_mentioned(gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetric) -> dict[str, Score]:
     """Changes of entities that the text has named so far, and of those it has not, on both sides.
 
-    The text is the gold's: files of predictions often hold none. Answers that could not be read are left out.
+    The text is the gold's: files of predictions often hold none. Answers that could not be read are left out, and so
+    is a part without any changes.
     """
     meant, said = list(gold), list(pred)
     texts = {trace.id: trace.procedure for trace in meant}
@@ -79,7 +80,8 @@ def by_mentioned(gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetri
     for name, wanted in (("mentioned", True), ("not mentioned", False)):
         keep = _Mention(texts, wanted)
         golds, preds = ([_only(trace, keep) for trace in side] for side in (meant, said))
-        found[name] = metric(*_on_common_steps(golds, preds, [*golds, *preds]))
+        if any(trace.changes for trace in (*golds, *preds)):
+            found[name] = metric(*_on_common_steps(golds, preds, [*golds, *preds]))
     return found
 
 

@@ -1,0 +1,167 @@
+"""An evaluation: every input file is opened once, whatever is asked for; options that do not fit are refused."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fluents.cli import main
+from fluents.data.file_formats import write
+from fluents.errors import FluentsError
+from fluents.evaluation import PARTS, Evaluation, evaluate
+from fluents.metrics import METRICS, Metric
+from fluents.records import AttributeCluster, EntityCluster, Procedure, Salience, StateChange, Trace
+from fluents.salience.filter import Keep
+from fluents.task_records import CrepeCase, Likelihood
+
+_opened: Counter[str] | None = None
+
+
+def _count(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and _opened is not None:
+        _opened[str(arguments[0])] += 1
+
+
+sys.addaudithook(_count)  # it sees every open, by whatever function; hooks cannot be taken away again
+
+
+@pytest.fixture
+def opened() -> Iterator[Counter[str]]:
+    """How often each file is opened from here on."""
+    global _opened
+    _opened = Counter()
+    yield _opened
+    _opened = None
+
+
+def trace(name: str, after: str) -> Trace:
+    change = StateChange(step=1, entity="pot", attribute="heat", before="cold", after=after, modality="both")
+    pot = EntityCluster(name="pot", mentions=("pot",), attributes=(AttributeCluster(name="heat", mentions=("heat",)),))
+    return Trace(
+        procedure=Procedure(id=name, goal=name, steps=("Boil the pot.",), topic="Food"),
+        changes=(change,),
+        clusters=(pot,),
+        salience=(
+            Salience(entity="pot", rater="A1", value=len(name)),
+            Salience(entity="pot", rater="A1", step=1, value=3),
+        ),
+    )
+
+
+GOLD = [trace(name, "hot") for name in ("a", "bb", "ccc")]
+PRED = [trace(name, "warm") for name in ("a", "bb", "ccc")]
+SHAPES = ("fluents", "openpi-v1.1", "parquet")
+
+
+def written(folder: Path, shape: str) -> tuple[str, str]:
+    paths = folder / "gold.file", folder / "pred.file"
+    for path, traces in zip(paths, (GOLD, PRED), strict=True):
+        write(traces, shape, path)
+    return str(paths[0]), str(paths[1])
+
+
+ASKED: list[tuple[Metric, dict[str, Any]]] = [
+    ("original", {}),
+    ("original", {"by": "mentioned", "errors": True, "worst": 2}),
+    ("original", {"by": "topic", "mode": "strict"}),
+    ("original", {"keep": Keep(min_salience=2)}),
+    ("cluster", {"by": "seen", "worst": 1}),
+    ("error-types", {}),
+    ("schemata", {"by": "topic"}),
+    ("states", {"by": "position"}),
+    ("complete", {}),
+    ("consistency", {}),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("metric", "asked"), ASKED)
+def test_every_file_is_opened_once(
+    tmp_path: Path, opened: Counter[str], shape: str, metric: Metric, asked: dict[str, Any]
+) -> None:
+    gold, pred = written(tmp_path, shape)
+    opened.clear()
+    evaluate(metric, gold, pred, **asked)
+    expected = [pred] if metric == "consistency" else [gold, pred]
+    assert {path: opened[path] for path in (gold, pred) if opened[path]} == dict.fromkeys(expected, 1)
+
+
+def test_the_same_file_on_both_sides_is_opened_once(tmp_path: Path, opened: Counter[str]) -> None:
+    gold, _ = written(tmp_path, "fluents")
+    opened.clear()
+    assert evaluate("salience", gold, gold, rater="A1").score["local smoothed"]["r"] == 1
+    assert evaluate("clustering", gold, gold).score["exact"]["f1"] == 100
+    assert opened[gold] == 2
+
+
+def test_a_crepe_file_is_opened_once(tmp_path: Path, opened: Counter[str]) -> None:
+    path = tmp_path / "crepe.jsonl"
+    likely = Likelihood(step=1, event="it boils", change="more likely")
+    write([CrepeCase(procedure=GOLD[0].procedure, likelihoods=(likely,))], "fluents", path)
+    opened.clear()
+    assert evaluate("crepe", path, path).score["more likely"]["f1"] == 100
+    assert opened[str(path)] == 1
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["fluents", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+
+
+def test_compare_and_report_open_every_file_once(
+    tmp_path: Path, opened: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold, pred = written(tmp_path, "openpi-v1.1")
+    other = str(tmp_path / "other.jsonl")
+    write(GOLD, "fluents", other)
+    for arguments in (
+        ("eval", "compare", pred, other, "--gold", gold),
+        ("report", "--gold", gold, "--pred", pred, "--pred", other, "-o", str(tmp_path / "scores")),
+    ):
+        opened.clear()
+        command(monkeypatch, *arguments)
+        assert [opened[path] for path in (gold, pred, other)] == [1, 1, 1], arguments
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_standard_input_is_as_good_as_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shape: str
+) -> None:
+    """Also where something looks twice, and where it is both sides."""
+    gold, pred = written(tmp_path, shape)
+    options = ("--by", "mentioned", "--worst", "1", "--errors", "--json")
+    command(monkeypatch, "eval", "original", "--gold", gold, "--pred", pred, *options)
+    from_file = capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(pred).read_bytes())))
+    command(monkeypatch, "eval", "original", "--gold", gold, "--pred", "-", *options)
+    assert capsys.readouterr().out == from_file
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(pred).read_bytes())))
+    command(monkeypatch, "eval", "original", "--gold", "-", "--pred", "-", "--by", "topic")
+    assert "100.00" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (lambda: evaluate("schemata", GOLD, PRED, by="mentioned"), "topic, seen"),
+        (lambda: evaluate("crepe", GOLD, PRED, by="topic"), "cannot be broken down"),
+        (lambda: evaluate("schemata", GOLD, PRED, worst=1), "step by step"),
+        (lambda: evaluate("clustering", GOLD, "offline"), "labelled procedures"),
+        (lambda: evaluate("original", GOLD * 2, PRED, keep=Keep(top=1)), "duplicate id 'a'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(asked: Callable[[], Evaluation], message: str) -> None:
+    with pytest.raises(FluentsError, match=message):
+        asked()
+
+
+def test_parts_are_those_of_known_metrics() -> None:
+    assert PARTS.keys() <= METRICS.keys()
