@@ -392,6 +392,8 @@ def test_the_command_line_refuses_foreign_options(tmp_path: Path) -> None:
     for arguments in (
         ("track", str(tmp_path), "--tracker", "neural", "--samples", "3"),
         ("train", "neural", "--out", str(tmp_path)),
-        ("train", "neural", "--out", str(tmp_path), "--model", str(tmp_path), "--style", "loud"),
     ):
         assert isinstance(CliRunner().invoke(app, arguments).exception, FluentsError)
+    for option in ("--style", "--system", "--metric", "--precision"):
+        train = ("train", "neural", "--out", str(tmp_path), "--model", str(tmp_path))
+        assert CliRunner().invoke(app, (*train, option, "loud")).exit_code == 2

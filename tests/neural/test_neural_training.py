@@ -319,5 +319,3 @@ def test_nothing_to_learn_is_said_so(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="nothing to learn"):
         train(begin(tmp_path, "bart"), [gold()[0].replace(changes=())], [], tmp_path / "run", _settings())
-    with pytest.raises(InputError, match="no metric"):
-        train(begin(tmp_path, "bart"), gold(), [], tmp_path / "run", _settings(metric="charm"))

@@ -55,6 +55,7 @@ class TraceOptions(OutputOptions):
         super().__post_init__()
         if self.html and self.output and jsonl.output_path(self.html) == jsonl.output_path(self.output):
             raise InputError("`output` and `html` name the same file", where=self.html, fix="name two files")
+        messages.quiet = self.quiet
 
     def print(self, trace: Trace) -> None:
         """Show a trace on standard output: JSONL in a pipe, tables for people, nothing there that a file has."""
@@ -176,29 +177,25 @@ def track_all(
     An interrupted run keeps its finished steps, in the file and on the page.
     """
     missing = 0
-    messages.quiet = to.quiet
-    try:
-        with _page(to.html) as shown, _opened(tracker, salient, to) as output, _bar(wanted, output) as bar:
-            try:
-                for trace in track_into(output, tracker, wanted, bar):
-                    missing += unanswered(tracker, trace)
-                    if on_trace:
-                        on_trace(trace)
-                    with bar.hidden():
-                        to.print(salient.only(trace, report=True))
-            finally:
-                if to.html:
-                    shown += output.traces()
-        if is_regular(to.output):
-            messages.print(f"wrote {counted(output.count, 'procedure')} to {to.output}", markup=False, soft_wrap=True)
-        if missing:
-            fix = "; run the command again with --resume to ask again" if is_regular(to.output) else ""
-            messages.print(f"{counted(missing, 'step')} got no answer{fix}", markup=False, soft_wrap=True)
-        report_skipped(skipped)
-        if missing:
-            raise typer.Exit(1)
-    finally:
-        messages.quiet = False
+    with _page(to.html) as shown, _opened(tracker, salient, to) as output, _bar(wanted, output) as bar:
+        try:
+            for trace in track_into(output, tracker, wanted, bar):
+                missing += unanswered(tracker, trace)
+                if on_trace:
+                    on_trace(trace)
+                with bar.hidden():
+                    to.print(salient.only(trace, report=True))
+        finally:
+            if to.html:
+                shown += output.traces()
+    if is_regular(to.output):
+        messages.print(f"wrote {counted(output.count, 'procedure')} to {to.output}", markup=False, soft_wrap=True)
+    if missing:
+        fix = "; run the command again with --resume to ask again" if is_regular(to.output) else ""
+        messages.print(f"{counted(missing, 'step')} got no answer{fix}", markup=False, soft_wrap=True)
+    report_skipped(skipped)
+    if missing:
+        raise typer.Exit(1)
 
 
 class _Unkept:

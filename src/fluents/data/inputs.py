@@ -13,7 +13,7 @@ from typing import cast
 from fluents.data.datasets import DATASETS
 from fluents.data.file_formats import read_traces
 from fluents.errors import FluentsError, InputError
-from fluents.jsonl import open_input
+from fluents.jsonl import open_input, output_path
 from fluents.records import Procedure
 
 SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".json", ".jsonl")
@@ -37,7 +37,7 @@ def procedures(
     >>> for procedure in procedures(["recipes/", "soup.md"], skipped=skipped):
     ...     print(procedure.goal)
     """
-    written = {Path(output).resolve() for output in outputs if output and str(output) != "-"}
+    written = {output_path(output) for output in outputs if output and str(output) != "-"}
     files = list(_files(map(str, sources), written, skipped))
     return _unique_ids(_all(files, goal, skipped))
 

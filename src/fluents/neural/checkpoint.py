@@ -76,7 +76,7 @@ def begin(
     if offline and not Path(source).is_dir():
         raise InputError(
             f"no folder {source!r}",
-            fix="name a folder with a transformers model, or add --download to ask the hub for this name",
+            fix="name a folder with a transformers model, or set `download` to get it from the hub",
         )
     with _clear_errors(source):
         config = AutoConfig.from_pretrained(source, local_files_only=offline)

@@ -34,7 +34,9 @@ class NeuralSystem:
     """Each entity is asked about on its own."""
 
 
-SYSTEMS = {
+SystemName: TypeAlias = Literal["baseline", "concat-states", "emem", "econd", "emem+econd"]
+
+SYSTEMS: dict[str, NeuralSystem] = {
     "baseline": NeuralSystem(),
     "concat-states": NeuralSystem(states=True),
     "emem": NeuralSystem(memory=True),

@@ -135,12 +135,14 @@ def track_many(tracker: Tracker, procedures: Iterable[Procedure], *, progress: b
 
 def settings_of(provenance: Provenance) -> dict[str, Any]:
     """The part of a provenance that must be equal in all traces of a run."""
-    decoding = {name: value for name, value in provenance.decoding.items() if name not in _RESULTS}
+    decoding = {_NAMES.get(name, name): value for name, value in provenance.decoding.items() if name not in _RESULTS}
     return {"tracker": provenance.tracker, "model": provenance.model, "seed": provenance.seed, **decoding}
 
 
 _RESULTS = ("removed", "salience", "min_support")
 """What is noted among the decoding and is no setting of the tracker."""
+_NAMES = {"most": "max_changes", "consensus_most": "max_changes"}
+"""What parameters are called there."""
 
 
 class TraceSink(Protocol):

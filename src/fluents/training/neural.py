@@ -10,9 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fluents.data.datasets import DATASETS
+from fluents.data.file_formats import read_traces
 from fluents.errors import InputError, MissingExtraError
 from fluents.metrics.original import original
-from fluents.neural.checkpoint import WEIGHTS, Trained, save_shape, save_weights, weights
+from fluents.neural.checkpoint import WEIGHTS, Trained, begin, save_shape, save_weights, weights
+from fluents.neural.inputs import Style, SystemName
 from fluents.neural.network import enough_memory
 from fluents.records import Trace
 from fluents.trackers.neural import NeuralSettings, traces
@@ -20,7 +23,7 @@ from fluents.training.checkpoint_state import load_state, save_state
 from fluents.training.lora import add_lora, merged_weights
 from fluents.training.neural_batches import TrainingUnit, batches, packed, rounds_of, units
 from fluents.training.neural_log import RunLog, about_run
-from fluents.training.neural_settings import METRICS, NeuralTrainingSettings
+from fluents.training.neural_settings import NeuralTrainingSettings
 
 try:
     import torch
@@ -29,13 +32,58 @@ try:
 except ImportError as error:
     raise MissingExtraError(error.name or "accelerate", "train") from None
 
-_SMALLER = "a smaller --batch, or a larger --accumulate"
+_SMALLER = "lower `batch` or raise `accumulate`"
 
 Report = Callable[[dict[str, Any]], None]
+
+HUB = {"gpt2": "openai-community/gpt2-medium", "bart": "facebook/bart-large", "t5": "google-t5/t5-base"}
+"""Architecture → the model of that kind that is downloaded where none is named."""
 
 
 def _silent(_: dict[str, Any]) -> None:
     pass
+
+
+def train_neural(
+    out: str | Path,
+    model: str | Path | None = None,
+    *,
+    data: str | Path = "openpi-c",
+    dev: str | Path | None = None,
+    system: SystemName = "baseline",
+    style: Style = "openpi-c",
+    arch: str | None = None,
+    from_scratch: bool = False,
+    download: bool = False,
+    limit: int | None = None,
+    tensorboard: bool = False,
+    settings: NeuralTrainingSettings | None = None,
+    report: Report = _silent,
+) -> Path:
+    """Train one of the papers' systems; returns the folder `out`, a checkpoint to track with.
+
+    `model` is a folder with a transformers model or, with `download`, a name on the hub, where `arch` alone names a
+    usual one. `data` is a dataset, which brings its own dev split, or a file of traces; `limit` takes the first
+    procedures only. `report` is told of every update and epoch. An interrupted run continues after its last epoch.
+
+    >>> train_neural("runs/emem", "models/bart", system="emem")
+    >>> tracker = open_tracker(checkpoint="runs/emem")
+    """
+    settings = settings or NeuralTrainingSettings()
+    source = str(model or (HUB.get(arch or "") if download else None) or "")
+    if not source:
+        raise InputError("no `model` to train", fix="name a folder as `model`, or set `arch` to bart and `download`")
+    trained = begin(source, system, style, arch=arch, from_scratch=from_scratch, seed=settings.seed, download=download)
+    taught, measured = str(data), dev
+    if taught in DATASETS and not Path(taught).exists():
+        taught, measured = f"{taught}:train", dev or f"{taught}:dev"
+    gold = list(read_traces(taught))[:limit]
+    held_out = list(read_traces(str(measured)))[:limit] if measured else []
+    if tensorboard:
+        from fluents.training.tensorboard import TensorBoardReport
+
+        report = TensorBoardReport(Path(out) / "tensorboard", report)
+    return train(trained, gold, held_out, Path(out), settings, report)
 
 
 def train(
@@ -50,8 +98,6 @@ def train(
 
     A run goes on after the last whole epoch in its folder, bit for bit; a finished run is left as it is.
     """
-    if settings.metric not in METRICS:
-        raise InputError(f"no metric {settings.metric!r}", fix=f"one of: {', '.join(METRICS)}")
     items = units(gold, trained.system, trained.card.style, trained.codec)
     if not items:
         raise InputError("there is nothing to learn: no procedure has a change")
@@ -216,6 +262,4 @@ def _state_name(epoch: int) -> str:
 def _precision(settings: NeuralTrainingSettings) -> str:
     if settings.precision == "auto":
         return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "no"
-    if settings.precision not in ("bf16", "float32"):
-        raise InputError(f"no precision {settings.precision!r}", fix="auto, bf16 or float32")
     return "no" if settings.precision == "float32" else "bf16"

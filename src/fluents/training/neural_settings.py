@@ -1,33 +1,36 @@
-"""The knobs of a training run of the papers' neural systems."""
+"""The hyperparameters of a training run of the papers' neural systems."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-METRICS = ("loss", "exact", "bleu", "rouge", "last")
-"""What the kept weights are the best in, on dev: loss, an F1 of the answers, or none, and the last are kept."""
+DevMetric: TypeAlias = Literal["loss", "exact", "bleu", "rouge", "last"]
+"""The metric on dev that chooses the epoch to keep: the loss, an F1 of the answers, or none (keep the last)."""
+
+Precision: TypeAlias = Literal["auto", "bf16", "float32"]
 
 
 @dataclass(frozen=True)
 class NeuralTrainingSettings:
-    """Every knob of a run. The defaults are the papers'."""
+    """The defaults are the papers'."""
 
     epochs: int = 30
     learning_rate: float = 5e-5
     warmup: float = 0.0
-    """Share of the updates over which the rate rises; then it falls to nothing in a straight line."""
+    """Share of the updates over which the learning rate rises; then it falls linearly to zero."""
     weight_decay: float = 0.0
     lora: int = 0
-    """The rank of LoRA's matrices; 0 for none, and every weight learns."""
+    """Rank of the LoRA matrices; 0 trains all weights instead."""
     batch: int = 8
-    """Rows an update, over all processes. With memory, whole procedures of about so many rows."""
+    """Rows per update, over all processes. With memory, whole procedures of about so many rows."""
     accumulate: int = 1
-    """Parts an update's batch is run in, where it does not fit at once."""
-    metric: str = "loss"
+    """Gradient accumulation: the number of parts a batch is run in, where it does not fit at once."""
+    metric: DevMetric = "loss"
     patience: int = 0
-    """Epochs without a better dev metric after which training ends; 0 for never."""
+    """Early stopping: epochs without a better dev metric after which training ends; 0 for never."""
     save_every: int = 1
-    """Epochs between states that a broken run goes on from: large models take long to write."""
-    precision: str = "auto"
-    """bf16, float32, or auto: bf16 on a GPU that has it."""
+    """Epochs between saved states, from which an interrupted run continues: large models take long to write."""
+    precision: Precision = "auto"
+    """auto is bf16 on a GPU that supports it."""
     seed: int = 1

@@ -1,0 +1,202 @@
+"""`fluents track -o FILE`: finished work is never lost, what is there is never damaged, every refusal says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from faulty_server import Body, FaultyServer, prompt_of
+from fluents import jsonl
+from fluents.cli import main
+from fluents.cli.output import messages
+from fluents.records import Procedure, Trace
+from fluents.resumable import ResumableOutput
+from part_files import part_traces
+from scripted import water_heats
+
+TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it.", "Wait for it."))
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Track = Callable[..., Done]
+
+
+@pytest.fixture
+def server() -> Iterator[FaultyServer]:
+    with FaultyServer(lambda body: water_heats(prompt_of(body))) as running:
+        yield running
+
+
+@pytest.fixture
+def track(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path, server: FaultyServer
+) -> Track:
+    """The program in this process, asking the server about TEA; the output is out.jsonl."""
+    jsonl.write([TEA], tmp_path / "tea.jsonl")
+
+    def call(*more: str | Path, model: str = "any", tty: bool = False) -> Done:
+        given = [tmp_path / "tea.jsonl", "-o", tmp_path / "out.jsonl", "--base-url", server.base_url, "--model", model]
+        words = ["fluents", "track-llm", *given, "--no-cache", "--form", "complete", *more]
+        monkeypatch.setattr(sys, "argv", list(map(str, words)))
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: tty)
+        monkeypatch.setattr(messages, "quiet", False)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsysbinary.readouterr()
+        assert b"Traceback" not in captured.err
+        return Done(int(ended.value.code or 0), captured.out.decode(), captured.err.decode())
+
+    return call
+
+
+def read(path: Path) -> list[Trace]:
+    return [record for record in jsonl.read(path) if isinstance(record, Trace)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_inside_a_procedure_keeps_its_finished_steps_and_the_page_shows_them(tmp_path: Path) -> None:
+    out, page, stuck = tmp_path / "out.jsonl", tmp_path / "page.html", threading.Event()
+    jsonl.write([TEA], tmp_path / "tea.jsonl")
+    out.write_text("what was there")
+
+    def hanging(body: Body) -> str:
+        if 'number 3: "Wait for it."' in prompt_of(body):
+            stuck.set()
+            time.sleep(20)
+        return water_heats(prompt_of(body))
+
+    def command(server: FaultyServer) -> list[str]:
+        given = ["track-llm", tmp_path / "tea.jsonl", "-o", out, "--html", page, "--base-url", server.base_url]
+        given += ["--model", "any", "--no-cache", "--form", "complete", "--memory"]
+        return [sys.executable, "-m", "fluents", *map(str, given)]
+
+    with FaultyServer(hanging) as server:
+        process = subprocess.Popen(command(server), stderr=subprocess.PIPE, text=True)
+        assert stuck.wait(60)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    assert "out.jsonl.part; run the command again with --resume to go on" in told
+    assert out.read_text() == "what was there"
+    [kept] = part_traces(out)
+    assert kept.covered == (1, 2)
+    assert "Pour it." in page.read_text()
+    with FaultyServer(lambda body: water_heats(prompt_of(body))) as server:
+        # Another address is the same model: it may have moved.
+        again = subprocess.run([*command(server), "--resume"], timeout=60, capture_output=True, text=True)
+        assert again.returncode == 0, again.stderr
+        [asked] = server.prompts
+    assert 'number 3: "Wait for it."' in asked
+    [trace] = read(out)
+    assert trace.covered is None
+    assert not (tmp_path / "out.jsonl.part").exists()
+
+
+def test_steps_without_an_answer_end_in_status_1_and_are_asked_again(
+    track: Track, server: FaultyServer, tmp_path: Path
+) -> None:
+    def prose_for_one(number: int, body: Body) -> str | None:  # noqa: ARG001
+        return "prose" if 'number 2: "Pour it."' in prompt_of(body) else None
+
+    server.fault = prose_for_one
+    done = track()
+    assert done.status == 1
+    assert "1 step got no answer; run the command again with --resume to ask again" in done.err
+    assert read(tmp_path / "out.jsonl")[0].covered == (1, 3)
+    assert track("--resume").status == 1, "still none"
+    server.fault = lambda number, body: None  # noqa: ARG005
+    before = len(server.bodies)
+    assert track("--resume").status == 0
+    assert [('number 2: "Pour it."' in prompt) for prompt in server.prompts[before:]] == [True]
+    [trace] = read(tmp_path / "out.jsonl")
+    assert trace.covered is None
+    assert [change.step for change in trace.changes] == [1, 2, 3]
+    before = len(server.bodies)
+    assert track("--resume").status == 0
+    assert len(server.bodies) == before, "nothing is left to ask"
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        (("--seed", "2"), "another seed: 1, not 2"),
+        (("--form", "schemata"), "another form: complete, not schemata"),
+        (("--max-changes", "2"), "another max_changes: none, not 2"),
+        (("--top", "1"), "another salience: none, not top1"),
+    ],
+)
+def test_resuming_with_other_settings_is_refused(
+    track: Track, tmp_path: Path, more: tuple[str, ...], what: str
+) -> None:
+    assert track().status == 0
+    before = (tmp_path / "out.jsonl").read_bytes()
+    done = track("--resume", *more)
+    assert done.status == 2
+    assert what in done.err
+    assert "name another --output to begin anew" in done.err
+    assert track("--resume", model="other").status == 2
+    assert (tmp_path / "out.jsonl").read_bytes() == before
+
+
+def test_a_filtered_output_is_gone_on_from_with_the_same_filter(track: Track, tmp_path: Path) -> None:
+    assert track("--top", "1").status == 0
+    before = (tmp_path / "out.jsonl").read_bytes()
+    assert track("--top", "1", "--resume").status == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == before
+    assert "another salience: top1, not none" in track("--resume").err
+
+
+def test_a_text_that_changed_is_refused(track: Track, tmp_path: Path) -> None:
+    assert track().status == 0
+    jsonl.write([TEA.replace(steps=("Fry an egg.",))], tmp_path / "tea.jsonl")
+    before = (tmp_path / "out.jsonl").read_bytes()
+    done = track("--resume")
+    assert done.status == 2
+    assert "tea has changed since the earlier run" in done.err
+    assert (tmp_path / "out.jsonl").read_bytes() == before
+
+
+def test_two_runs_on_one_output_are_refused(track: Track, tmp_path: Path) -> None:
+    with ResumableOutput(tmp_path / "out.jsonl", {}):
+        done = track()
+    assert done.status == 2
+    assert "another process is writing this file" in done.err
+
+
+def test_an_unanswered_page_and_output_that_cannot_be_written_are_named(track: Track, tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for option in ("-o", "--html"):
+        done = track(option, loop)
+        assert done.status == 2
+        assert str(loop) in done.err
+    if Path("/dev/full").exists():
+        done = track("-o", "/dev/full")
+        assert done.status == 2
+        assert "/dev/full" in done.err
+
+
+def test_in_a_terminal_what_was_found_is_shown_beside_the_file_unless_quiet(track: Track, tmp_path: Path) -> None:
+    shown = track(tty=True)
+    assert "→ hot" in shown.out
+    assert "wrote 1 procedure to" in shown.err
+    quiet = track("--quiet", tty=True)
+    assert (quiet.out, quiet.err) == ("", "")
+    assert track().out == "", "in a pipe the file is enough"
+    assert jsonl.loads(track("--json").out) == read(tmp_path / "out.jsonl")[0]
+    assert "→ hot" in track("--table").out
