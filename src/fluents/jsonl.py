@@ -142,23 +142,34 @@ def validate_json(cls: type[AnyRecord], data: bytes, where: str) -> AnyRecord:
         raise _input_error(error, where) from None
 
 
+class WrongShape(ValueError):
+    """Says what is wrong with a value in somebody else's file; `wrong_shape_is_input_error` adds where."""
+
+
 @contextmanager
-def wrong_shape_is_input_error(what: str, where: str) -> Iterator[None]:
-    """Readers of others' files take them apart as if they were right; what breaks in here becomes an InputError."""
+def wrong_shape_is_input_error(what: str, where: str, fix: str | None = None) -> Iterator[None]:
+    """Turn whatever goes wrong while a decoded file is taken apart into an InputError that begins with `what`."""
     try:
         yield
-    except InputError:
-        raise
+    except InputError as error:
+        if error.where is not None:
+            raise
+        raise InputError(error.what, where=where, fix=error.fix or fix) from None
     except ValidationError as error:
         raise _input_error(error, where) from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise InputError(f"{what} ({type(error).__name__}: {error})", where=where) from None
+    except WrongShape as error:
+        raise InputError(f"{what}: {error}", where=where, fix=fix) from None
+    except KeyError as error:
+        missing = f": {error.args[0]!r:.80} is missing" if error.args and isinstance(error.args[0], str) else ""
+        raise InputError(what + missing, where=where, fix=fix) from None
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError):
+        raise InputError(what, where=where, fix=fix) from None
 
 
 def list_of(value: Any, what: str) -> list[Any]:
-    """A list as it is. A string would pass for a list of its letters: readers of others' files ask here."""
+    """The value, if it is a list; else a WrongShape. (A string would pass for a list of its letters.)"""
     if not isinstance(value, list):
-        raise TypeError(f"{what} must be a list, found {type(value).__name__}")
+        raise WrongShape(f"{what} must be a list, found {type(value).__name__}")
     return value
 
 

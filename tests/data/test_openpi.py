@@ -107,14 +107,17 @@ def test_a_step_is_what_its_question_adds() -> None:
     ("lines", "what"),
     [
         ([_line("a||1", answers=[]), _line("a||1", answers=[])], "duplicate or misplaced id a||1"),
-        ([_line("a||1", answers=[]), _line("b||1", answers=[]), _line("a||2", answers=[])], "duplicate id 'a'"),
+        (
+            [_line("a||1", answers=[]), _line("b||1", answers=[]), _line("a||2", answers=[])],
+            "steps of 'a' are in two places",
+        ),
         ([_line("a||2", question="Boil. Now, what happens?")], "step 1 is missing"),
         ([_line("a", answers=[])], "not of the form"),
         ([_line("a||0", answers=[])], "not of the form"),
         ([_line("a||99999999999", answers=[])], "not of the form"),
         ([_line("a||1", question=" Now, what happens?", answers=[])], "has no text"),
-        ([_line("a||1", answers=7)], "not in the OpenPI shape"),
-        ([_line("a||1", answers=[], answers_metadata=[{}])], "not in the OpenPI shape"),
+        ([_line("a||1", answers=7)], "not in the OpenPI format"),
+        ([_line("a||1", answers=[], answers_metadata=[{}])], "not in the OpenPI format"),
     ],
 )
 def test_a_broken_file_is_an_input_error(tmp_path: Path, lines: list[dict[str, Any]], what: str) -> None:

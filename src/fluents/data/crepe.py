@@ -18,7 +18,7 @@ _OPPOSITE = {"more likely": "less likely", "less likely": "more likely", "True":
 
 def cases(document: Mapping[str, Any], where: str) -> Iterator[CrepeCase]:
     for case_id, value in document.items():
-        with wrong_shape_is_input_error(f"case {case_id!r} is not in CREPE's shape", where):
+        with wrong_shape_is_input_error(f"case {case_id!r:.80} is not in the CREPE format", where):
             case = _case(case_id, value)
         yield case
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from fluents import jsonl
-from fluents.data import crepe, openpi, openpi2, openpi2_outputs, openpi2_write, openpi_c, openpi_write
+from fluents.data import change_tables, crepe, openpi, openpi2, openpi2_outputs, openpi2_write, openpi_c, openpi_write
 from fluents.data.datasets import DATASETS, load, to_trace
 from fluents.errors import EmptyFileError, InputError, UnknownNameError
 from fluents.jsonl import AnyRecord
-from fluents.records import Procedure, Record, Trace
+from fluents.records import Procedure, Provenance, Record, Trace
 
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 """A JSON document is read whole; JSONL, which streams, is the shape for more."""
@@ -26,17 +26,17 @@ PARQUET = b"PAR1"
 
 
 def read(source: str | Path) -> Iterator[AnyRecord]:
-    """Records from a dataset's name ("openpi:test") or from a file in any known shape, each opened once."""
+    """The records of a dataset ("openpi:test") or of a file in any known format, which is opened once."""
     return iter(_records(source))
 
 
 def read_traces(source: str | Path) -> Iterator[Trace]:
-    """Likewise, as traces."""
+    """The records of a dataset or a file as traces."""
     return map(to_trace, _records(source))
 
 
 def read_answers(source: str | Path) -> Iterable[Trace]:
-    """Likewise, for metrics that go step by step: an OpenPI file may repeat a step, and its last answers count.
+    """The same for metrics that go step by step: an OpenPI file may repeat a step, and its last answers count.
 
     Only the whole file tells which are the last, so such a file comes as a list; all others stream.
     """
@@ -56,32 +56,36 @@ def _records(source: str | Path, *, in_pieces: bool = False) -> Iterable[AnyReco
 
 
 def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
-    """Ours, or a published shape, told apart by the first line."""
+    """The records of a file, whose format is told by how it begins."""
     name = "standard input" if str(path) == "-" else str(path)
     if _is_openpi_folder(path):
         return openpi.traces(openpi.folder_rows(Path(path)), name)
     lines = jsonl.read_lines(path, binary=PARQUET)
-    first = next(lines, None)
-    if first is None:
+    start = list(islice(lines, 2))
+    if not start:
         raise EmptyFileError("the file is empty", where=name, fix="a procedure needs at least one step")
-    where, line = first
-    if line.startswith(PARQUET):
+    where, first = start[0]
+    if first.startswith(PARQUET):
         from fluents.data import parquet
 
-        return parquet.read(io.BytesIO(line), name)
-    if not line.lstrip().startswith((b"{", b"[")):
-        fix = "is it the file you meant? `fluents track` makes records of a text"
-        raise InputError("no file of records: it begins with neither { nor [", where=where, fix=fix)
+        return parquet.read(io.BytesIO(first), name)
+    every_line = chain(start, lines)
+    if change_tables.is_header(first):
+        return change_tables.traces(change_tables.csv_rows(every_line), name)
+    if not first.lstrip().startswith((b"{", b"[")):
+        fix = f"`fluents track` reads texts. Records are, for example:\n    {_EXAMPLES}"
+        raise InputError("not a file of records: neither JSON nor a table of changes", where=where, fix=fix)
     try:
-        value = jsonl.parse_json(line, where)
+        value = jsonl.parse_json(first, where)
     except InputError:
-        if line.startswith((b'{"fluents"', b'{"id"')):  # a broken record; a document's brace stands alone
+        if first.startswith((b'{"fluents"', b'{"id"')):  # a broken record; a document's brace stands alone
             raise
         value = None
-    every_line = chain([first], lines)
-    if isinstance(value, dict) and ("id" in value or jsonl.is_ours(value)):
-        return _from_lines(every_line, value, name, in_pieces)
-    return _from_document(every_line, name)
+    if jsonl.is_ours(value):
+        return jsonl.read_records(every_line)
+    if isinstance(value, dict) and ("id" in value or len(start) > 1 or change_tables.is_row(value)):
+        return _from_objects(((where, jsonl.parse_json(line, where)) for where, line in every_line), value, name, in_pieces)
+    return _from_document(every_line, name, in_pieces)
 
 
 def _is_openpi_folder(path: str | Path) -> bool:
@@ -89,40 +93,59 @@ def _is_openpi_folder(path: str | Path) -> bool:
 
 
 Lines: TypeAlias = Iterator[tuple[str, bytes]]
+Objects: TypeAlias = Iterator[tuple[str, Any]]
+"""("file:line", decoded JSON) one after the other."""
 
 
-def _from_lines(lines: Lines, first: dict[str, Any], name: str, in_pieces: bool) -> Iterable[AnyRecord]:
+def _from_objects(values: Objects, first: Any, name: str, in_pieces: bool) -> Iterable[AnyRecord]:
+    """The records in the lines of JSONL, or in the items of a list, told by the first."""
+    if not isinstance(first, dict):
+        raise _unknown(name)
+    objects = ((where, _object(value, where)) for where, value in values)
     if jsonl.is_ours(first):
-        return jsonl.read_records(lines)
-    objects = ((where, _object(line, where)) for where, line in lines)
+        return (jsonl.loads(json.dumps(value), where) for where, value in objects)
+    if isinstance(first.get("id"), list):
+        return openpi_c.traces((openpi_c.line(where, value) for where, value in objects), name)
+    if "id" in first and {"answers", "answer", "question", "question_metadata"} & first.keys():
+        return _openpi((openpi.row(where, value) for where, value in objects), name, in_pieces)
+    if change_tables.is_row(first):
+        return change_tables.traces(objects, name)
     if "steps" in first:
-        return (procedure for where, line in objects for procedure in openpi2_outputs.api_procedures(line, where))
-    if isinstance(first["id"], list):
-        return openpi_c.traces((openpi_c.line(where, line) for where, line in objects), name)
-    if "answers" in first or "question" in first or "question_metadata" in first:
-        rows = (openpi.row(where, line) for where, line in objects)
-        return list(openpi.traces(rows, name, in_pieces=True)) if in_pieces else openpi.traces(rows, name)
+        return (procedure for where, value in objects for procedure in openpi2_outputs.api_procedures(value, where))
     raise _unknown(name)
 
 
-def _object(line: bytes, where: str) -> dict[str, Any]:
-    value = jsonl.parse_json(line, where)
+def _openpi(rows: Iterator[openpi.OpenPIRow], name: str, in_pieces: bool) -> Iterable[Trace]:
+    return list(openpi.traces(rows, name, in_pieces=True)) if in_pieces else openpi.traces(rows, name)
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {type(value).__name__}", where=where)
+        raise InputError(f"expected a JSON object, found {jsonl.json_type(value)}", where=where)
     return value
 
 
-def _from_document(lines: Lines, name: str) -> Iterator[AnyRecord]:
+def _from_document(lines: Lines, name: str, in_pieces: bool) -> Iterable[AnyRecord]:
     value = jsonl.parse_json(_whole(lines, name), name)
-    if isinstance(value, list) or (isinstance(value, dict) and ("input" in value or "steps" in value)):
-        return openpi2_outputs.api_procedures(value, name)
-    sample = next(iter(value.values()), None) if isinstance(value, dict) else None
+    if isinstance(value, dict) and isinstance(value.get("input"), list):
+        value = value["input"]
+    if isinstance(value, list) or (isinstance(value, dict) and ("id" in value or jsonl.is_ours(value))):
+        items = value if isinstance(value, list) else [value]
+        places = ((f"{name}, item {number}", item) for number, item in enumerate(items, start=1))
+        return _from_objects(places, items[0] if items else None, name, in_pieces)
+    if not isinstance(value, dict) or not value:
+        raise _unknown(name)
+    sample = next(iter(value.values()))
     if isinstance(sample, dict) and "states" in sample and "goal" in sample:
         return openpi2.traces(value, name, name, rater="file")
     if isinstance(sample, dict) and "states" in sample:
         return openpi2_outputs.api_traces(value, name)
     if isinstance(sample, dict) and "steps" in sample:
         return crepe.cases(value, name)
+    if isinstance(sample, list) and openpi.STEP_MARK in next(iter(value)):  # {"procedure||1": [answers], …}
+        return _openpi((openpi.row(name, {"id": key, "answers": item}) for key, item in value.items()), name, in_pieces)
+    if isinstance(sample, list):
+        return openpi2_outputs.traces(value, Provenance(dataset=name), name)
     raise _unknown(name)
 
 
@@ -134,18 +157,18 @@ def _whole(lines: Lines, name: str) -> bytes:
             raise InputError(
                 f"a JSON document of more than {MAX_DOCUMENT_BYTES // 2**20} MB",
                 where=name,
-                fix="use JSONL, a record a line",
+                fix="use JSONL, with one record on each line",
             )
         parts.append(line)
     return b"".join(parts)
 
 
+_EXAMPLES = f"{openpi.EXAMPLE}\n    or a table:\n    {change_tables.EXAMPLE}"
+
+
 def _unknown(name: str) -> InputError:
-    return InputError(
-        "JSON in a shape fluents does not know",
-        where=name,
-        fix='known: fluents JSONL, OpenPI, OpenPI-C, OpenPI2.0, CREPE, or {"id", "goal", "steps"}; see docs/formats.md',
-    )
+    fix = f"docs/formats.md lists the known formats. For example:\n    {_EXAMPLES}"
+    return InputError("JSON in an unknown format", where=name, fix=fix)
 
 
 # Writing

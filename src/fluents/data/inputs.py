@@ -117,7 +117,7 @@ def _is_records(file: str) -> bool:
     if file.partition(":")[0] in DATASETS and not _exists(file):
         return True
     with open_input(file) as stream:
-        return looks_like_json(stream.read(4096)) or Path(file).suffix.lower() in (".json", ".jsonl")
+        return looks_like_json(stream.read(4096)) or Path(file).suffix.lower() in (".json", ".jsonl", ".csv", ".tsv")
 
 
 def looks_like_json(head: bytes) -> bool:

@@ -17,12 +17,24 @@ from pydantic import JsonValue
 
 from fluents.data import file_catalogue
 from fluents.errors import InputError
-from fluents.jsonl import list_of, parse_json, read_lines, wrong_shape_is_input_error
-from fluents.records import UNKNOWN_STEP, Annotation, Modality, Procedure, Provenance, SimilarPair, StateChange, Trace
+from fluents.jsonl import WrongShape, list_of, parse_json, read_lines, wrong_shape_is_input_error
+from fluents.records import (
+    UNKNOWN_STEP,
+    Annotation,
+    Modality,
+    Procedure,
+    Provenance,
+    Reject,
+    SimilarPair,
+    StateChange,
+    Trace,
+)
 from fluents.text.template import parse_all, split_answers
 
 QUESTION_END = " Now, what happens?"
 STEP_MARK = "||"
+EXAMPLE = '{"id": "tea||1", "answers": ["temperature of water was cold before and hot afterwards"]}'
+_FIX = f"write, for example:\n    {EXAMPLE}"
 MAX_STEP = 100_000
 """A procedure has a handful of steps; a number past this is a mistake that would eat the memory."""
 
@@ -35,7 +47,8 @@ class OpenPIRow(NamedTuple):
     step: int
     question: str | None = None
     metadata: dict[str, Any] | None = None
-    answers: list[str] | None = None
+    answers: Any = None
+    """What `read_answers` takes."""
     answers_metadata: list[dict[str, Any]] | None = None
     similar: list[list[Any]] | None = None
     clusters: list[int] | None = None
@@ -51,7 +64,7 @@ def split_id(step_id: str, where: str) -> tuple[str, int]:
     procedure_id, mark, number = step_id.rpartition(STEP_MARK)
     fits = mark and procedure_id and number.isdecimal() and len(number) <= len(str(MAX_STEP))
     if not fits or not 1 <= int(number) <= MAX_STEP:
-        raise InputError(f"the id {step_id!r} is not of the form procedure||step", where=where)
+        raise InputError(f"the id {step_id[:80]!r} is not of the form procedure||step", where=where, fix=_FIX)
     return procedure_id, int(number)
 
 
@@ -59,7 +72,8 @@ def row(where: str, *lines: dict[str, Any]) -> OpenPIRow:
     """One step from its line in each of the files; all must speak of the same step."""
     ids = [line.get("id") for line in lines]
     if not isinstance(ids[0], str) or any(other != ids[0] for other in ids):
-        raise InputError(f"the files' lines do not speak of one step: {ids}", where=where)
+        what = f"the files differ: {ids} on one line" if len(ids) > 1 else "the id must be a text: procedure||step"
+        raise InputError(what, where=where)
     merged = {key: value for line in lines for key, value in line.items()}
     answers_metadata = merged.get("answers_metadata")
     if isinstance(merged.get("answer"), str):  # the 2020 training format: a step's answers in one string
@@ -97,7 +111,7 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
                 yield trace
             continue
         if procedure_id in seen:
-            raise InputError(f"duplicate id {procedure_id!r}: its steps stand in two places", where=steps[0].where)
+            raise InputError(f"the steps of {procedure_id!r} are in two places", where=steps[0].where, fix="sort by id")
         seen.add(procedure_id)
         last = 0
         for row in steps:
@@ -108,7 +122,7 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
                     f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}", where=row.where
                 )
             last = row.step
-        with wrong_shape_is_input_error("this step is not in the OpenPI shape", steps[0].where):
+        with wrong_shape_is_input_error("this step is not in the OpenPI format", steps[0].where, _FIX):
             trace = _trace(procedure_id, steps, dataset)
         yield trace
 
@@ -129,7 +143,7 @@ def _trace(procedure_id: str, rows: Sequence[OpenPIRow], dataset: str) -> Trace:
     rejects = []
     annotations: list[Annotation] = []
     for row in rows:
-        read, unread = parse_all(list_of(row.answers or [], "answers"), row.step)
+        read, unread = read_answers(row.answers or [], row.step)
         if row.clusters is not None:
             read = _with_clusters(read, row)
         noted = [_annotation(note, row.step) for note in row.answers_metadata or ()]
@@ -149,6 +163,28 @@ def _trace(procedure_id: str, rows: Sequence[OpenPIRow], dataset: str) -> Trace:
         ),
         provenance=Provenance(dataset=dataset),
     )
+
+
+def read_answers(answers: Any, step: int) -> tuple[list[StateChange], list[Reject]]:
+    """(changes, rejects) of a step's answers: sentences, [entity, attribute, before, after], or objects of these."""
+    changes: list[StateChange] = []
+    rejects: list[Reject] = []
+    for position, answer in enumerate(list_of(answers, "answers")):
+        read, unread = parse_all([answer], step) if isinstance(answer, str) else ([change_of(answer, step)], [])
+        changes += read
+        rejects += [reject.replace(position=position) for reject in unread]
+    return changes, rejects
+
+
+def change_of(answer: Any, step: int) -> StateChange:
+    """A change from [entity, attribute, before, after] or an object with these keys."""
+    if isinstance(answer, dict):
+        attribute = answer["attr"] if "attr" in answer else answer["attribute"]
+        answer = [answer["entity"], attribute, answer.get("before", ""), answer.get("after", "")]
+    if not isinstance(answer, list) or len(answer) != 4:
+        raise WrongShape("an answer must be a sentence or [entity, attribute, before, after]")
+    entity, attribute, before, after = answer
+    return StateChange(step=step, entity=entity, attribute=attribute, before=before, after=after)
 
 
 def _procedure(procedure_id: str, rows: Sequence[OpenPIRow]) -> Procedure:
@@ -178,7 +214,7 @@ def _procedure(procedure_id: str, rows: Sequence[OpenPIRow]) -> Procedure:
 def _added_text(row: OpenPIRow, earlier: Sequence[str]) -> str:
     """The step as what a question adds to the steps before it, where the metadata does not give it."""
     if row.question is None:
-        raise InputError("neither a question nor its metadata gives the step's text", where=row.where)
+        raise InputError("the step has no text: no question, and no query in its metadata", where=row.where)
     text = html.unescape(row.question.removesuffix(QUESTION_END))
     return text.strip().removeprefix(" ".join(earlier)).strip()
 
@@ -247,5 +283,5 @@ def folder_rows(folder: Path) -> Iterator[OpenPIRow]:
 def _joined(columns: Iterable[Iterator[tuple[str, Any]]]) -> Iterator[OpenPIRow]:
     for lines in zip_longest(*columns):
         if None in lines:
-            raise InputError("one of the files is shorter than the others", where=next(li[0] for li in lines if li))
+            raise InputError("the files have different numbers of lines", where=next(li[0] for li in lines if li))
         yield row(lines[0][0], *(line for _, line in lines))

@@ -31,10 +31,11 @@ BAR = " | "
 
 
 def traces(document: Mapping[str, Any], dataset: str, where: str, rater: str | None = None) -> Iterator[Trace]:
-    """One trace a procedure. `rater` names whose salience the file holds, if it holds any."""
+    """One trace for each procedure. `rater` names whose salience the file holds, if it holds any."""
+    texts_only = _has_text_ratings(document)
     for procedure_id, value in document.items():
-        with wrong_shape_is_input_error(f"procedure {procedure_id!r} is not in the OpenPI2.0 shape", where):
-            trace = _trace(procedure_id, value, dataset, rater)
+        with wrong_shape_is_input_error(f"procedure {procedure_id!r:.80} is not in the OpenPI2.0 format", where):
+            trace = _trace(procedure_id, value, dataset, rater, texts_only)
         yield trace
 
 
@@ -61,7 +62,7 @@ def procedure_of(procedure_id: str, value: Mapping[str, Any]) -> Procedure:
     )
 
 
-def _trace(procedure_id: str, value: Mapping[str, Any], dataset: str, rater: str | None) -> Trace:
+def _trace(procedure_id: str, value: Mapping[str, Any], dataset: str, rater: str | None, texts_only: bool) -> Trace:
     changes: list[StateChange] = []
     entities: list[TrackedEntity] = []
     salience: list[Salience] = []
@@ -73,7 +74,7 @@ def _trace(procedure_id: str, value: Mapping[str, Any], dataset: str, rater: str
         wordings = tuple(item["entity"].split(BAR))
         step_votes, step_scores = [], []
         if rater:
-            salience += _rating(item, "global", wordings[0], rater, None)
+            salience += _rating(item, "global", wordings[0], rater, None, texts_only)
         for key, cell in item["answers"].items():
             step = int(key.removeprefix("step"))
             cell = cell if isinstance(cell, dict) else {"states": cell}
@@ -83,7 +84,7 @@ def _trace(procedure_id: str, value: Mapping[str, Any], dataset: str, rater: str
                 _change(state, step, wordings) for state in cell["states" if "states" in cell else "attributes"]
             ]
             if rater:
-                salience += _rating(cell, "local", wordings[0], rater, step)
+                salience += _rating(cell, "local", wordings[0], rater, step, texts_only)
         annotated = item.get("entity_annotation")
         entities.append(
             TrackedEntity(
@@ -136,20 +137,39 @@ def _unless_plain(wordings: tuple[str, ...], word: str) -> tuple[str, ...]:
     return () if wordings == (word,) else wordings
 
 
-def _rating(cell: Mapping[str, Any], scope: str, entity: str, rater: str, step: int | None) -> Iterator[Salience]:
-    """The salience a cell holds, if any. People's numbers come as integers or strings; a model's number is a string,
-    and an integer where its answer could not be read and the publishers put 1."""
-    if f"{scope}_salience_pred" in cell:
-        given = cell[f"{scope}_salience_pred"]
-        yield Salience(
-            entity=entity,
-            rater=rater,
-            step=step,
-            value=int(given) if isinstance(given, str) else None,
-            explanation=cell[f"{scope}_salience_explanation"],
-        )
-    elif f"{scope}_salience" in cell:
-        yield Salience(entity=entity, rater=rater, step=step, value=int(cell[f"{scope}_salience"]))
+def _rating(
+    cell: Mapping[str, Any], scope: str, entity: str, rater: str, step: int | None, texts_only: bool
+) -> Iterator[Salience]:
+    """The salience a cell holds, if any: a model's rating or a person's."""
+    predicted, rated = f"{scope}_salience_pred", f"{scope}_salience"
+    if predicted in cell:
+        given = cell[predicted]
+        value = None if texts_only and not isinstance(given, str) else _number(given)
+        explanation = cell.get(f"{scope}_salience_explanation")
+        yield Salience(entity=entity, rater=rater, step=step, value=value, explanation=explanation)
+    elif rated in cell:
+        yield Salience(entity=entity, rater=rater, step=step, value=_number(cell[rated]))
+
+
+def _number(given: Any) -> Any:
+    """A rating as a number, None for a text that is none."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return float(given) if "." in given else int(given)
+    except ValueError:
+        return None
+
+
+def _has_text_ratings(document: Mapping[str, Any]) -> bool:
+    """Whether a model's ratings are texts, as in the published files. Then a number is the 1 that the publishers put
+    where they could not read the model's answer."""
+    return any(
+        isinstance(item, dict) and isinstance(item.get("global_salience_pred"), str)
+        for value in document.values()
+        if isinstance(value, dict) and isinstance(value.get("states"), list)
+        for item in value["states"]
+    )
 
 
 def _cluster_ratings(clusters: Mapping[str, Any], rater: str) -> Iterator[Salience]:

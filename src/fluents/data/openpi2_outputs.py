@@ -6,40 +6,40 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fluents.data import file_catalogue, openpi2
+from fluents.data.openpi import read_answers
 from fluents.data.openpi2 import BAR
 from fluents.errors import InputError
-from fluents.jsonl import list_of, wrong_shape_is_input_error
-from fluents.records import Alternatives, Procedure, Provenance, Reject, Salience, StateChange, Trace
-from fluents.text.template import parse_all
+from fluents.jsonl import WrongShape, list_of, wrong_shape_is_input_error
+from fluents.records import UNKNOWN_STEP, Alternatives, Procedure, Provenance, Reject, Salience, StateChange, Trace
 
 NO_ATTRIBUTE = "an entity without an attribute"
 
 
-def traces(document: Mapping[str, Any], gold: Mapping[str, Procedure], model: str, where: str) -> Iterator[Trace]:
-    """A released output file: for every procedure a list of steps, each schemata, states or sentences."""
+def traces(document: Mapping[str, Any], provenance: Provenance, where: str) -> Iterator[Trace]:
+    """What OpenPI2.0's code writes: for every procedure a list of steps, each schemata, states or sentences.
+
+    The texts of the steps are not in these files.
+    """
     for procedure_id, steps in document.items():
-        if procedure_id not in gold or len(steps) != len(gold[procedure_id].steps):
-            raise InputError(f"procedure {procedure_id!r} is not one of the gold's", where=where)
-        changes: list[StateChange] = []
-        rejects: list[Reject] = []
-        for step, answers in enumerate(steps, start=1):
-            found, unread = _step(answers, step)
-            changes += found
-            rejects += unread
-        yield Trace(
-            procedure=gold[procedure_id],
-            changes=tuple(changes),
-            rejects=tuple(rejects),
-            provenance=Provenance(tracker="replay", model=model),
-        )
+        with wrong_shape_is_input_error(
+            f"procedure {procedure_id!r:.80} is not in the format of OpenPI2.0's code", where
+        ):
+            read = [_step(answers, step) for step, answers in enumerate(list_of(steps, "a procedure"), start=1)]
+            trace = Trace(
+                procedure=Procedure(id=procedure_id, steps=(UNKNOWN_STEP,) * len(steps)),
+                changes=tuple(change for changes, _ in read for change in changes),
+                rejects=tuple(reject for _, rejects in read for reject in rejects),
+                provenance=provenance,
+            )
+        yield trace
 
 
 def _step(answers: Any, step: int) -> tuple[list[StateChange], list[Reject]]:
     if isinstance(answers, dict):
         return _schemata(answers, step)
-    if answers and isinstance(answers[0], list):
-        return [_state(*fields, step=step) for fields in answers], []
-    return parse_all(answers, step)
+    if isinstance(answers, list) and answers and isinstance(answers[0], list):
+        return [_state(fields, step) for fields in answers], []
+    return read_answers(answers, step)
 
 
 def _schemata(answers: Mapping[str, list[str]], step: int) -> tuple[list[StateChange], list[Reject]]:
@@ -47,7 +47,7 @@ def _schemata(answers: Mapping[str, list[str]], step: int) -> tuple[list[StateCh
     changes, rejects = [], []
     position = 0
     for entity, attributes in answers.items():
-        for attribute in attributes or [""]:
+        for attribute in list_of(attributes, "the attributes of an entity") or [""]:
             if entity.strip() and attribute.strip():
                 changes.append(StateChange(step=step, entity=entity, attribute=attribute, before="", after=""))
             else:
@@ -58,7 +58,10 @@ def _schemata(answers: Mapping[str, list[str]], step: int) -> tuple[list[StateCh
     return changes, rejects
 
 
-def _state(entity: str, attribute: str, before: str, after: str, *, step: int) -> StateChange:
+def _state(fields: Any, step: int) -> StateChange:
+    if len(list_of(fields, "a state")) != 4:
+        raise WrongShape("a state is [entity, attribute, before, after]")
+    entity, attribute, before, after = fields
     entities, attributes = tuple(entity.split(BAR)), tuple(attribute.split(BAR))
     return StateChange(
         step=step,
@@ -79,7 +82,11 @@ def load(split: str) -> Iterator[Trace]:
     path = f"v2.0/output/dev_{name.format('chatgpt' if model == 'gpt-3.5' else model)}.json"
     gold = {trace.id: trace.procedure for trace in openpi2.variant(f"{openpi2.V4}.json", "dev")}
     value, where = file_catalogue.document("openpi2", path)
-    return traces(value, gold, {"davinci": "text-davinci-003", "gpt-3.5": "gpt-3.5-turbo"}[model], where)
+    made = Provenance(tracker="replay", model={"davinci": "text-davinci-003", "gpt-3.5": "gpt-3.5-turbo"}[model])
+    for trace in traces(value, made, where):
+        if trace.id not in gold or len(trace.procedure.steps) != len(gold[trace.id].steps):
+            raise InputError(f"procedure {trace.id!r} is not in the gold file", where=where)
+        yield trace.replace(procedure=gold[trace.id])
 
 
 def api_procedures(value: Any, where: str) -> Iterator[Procedure]:
@@ -94,7 +101,7 @@ def api_procedures(value: Any, where: str) -> Iterator[Procedure]:
 def api_traces(document: Mapping[str, Any], where: str) -> Iterator[Trace]:
     """The API's output: states and salience by procedure id; its goals are in the input, not here."""
     for procedure_id, value in document.items():
-        with wrong_shape_is_input_error(f"procedure {procedure_id!r} is not in the OpenPI2.0 API's shape", where):
+        with wrong_shape_is_input_error(f"procedure {procedure_id!r} is not in the format of the OpenPI2.0 API", where):
             trace = _api_trace(procedure_id, value)
         yield trace
 

@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from fluents.data import file_catalogue
-from fluents.data.openpi import STEP_MARK, goal_of
+from fluents.data.openpi import STEP_MARK, change_of, goal_of
 from fluents.errors import InputError
-from fluents.jsonl import list_of, wrong_shape_is_input_error
-from fluents.records import Procedure, Provenance, StateChange, Trace
+from fluents.jsonl import WrongShape, list_of, wrong_shape_is_input_error
+from fluents.records import Procedure, Provenance, Trace
 
 
 class OpenPICLine(NamedTuple):
@@ -20,14 +20,14 @@ class OpenPICLine(NamedTuple):
     procedure_id: str
     step: int
     text: str
-    answers: list[list[str]]
+    answers: list[Any]
 
 
 def line(where: str, value: dict[str, Any]) -> OpenPICLine:
     with wrong_shape_is_input_error('not {"id": [address, step], "query": …, "answers": [[4 strings], …]}', where):
         procedure_id, step = list_of(value["id"], "id")
         if not isinstance(procedure_id, str):
-            raise TypeError("the first part of the id must be a string")
+            raise WrongShape("the first part of the id must be a text")
         return OpenPICLine(where, procedure_id, step, value["query"], list_of(value["answers"], "answers"))
 
 
@@ -37,12 +37,12 @@ def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
     for procedure_id, run in groupby(lines, key=lambda line: line.procedure_id):
         steps = list(run)
         if procedure_id in seen:
-            raise InputError(f"duplicate id {procedure_id!r}: its steps stand in two places", where=steps[0].where)
+            raise InputError(f"the steps of {procedure_id!r} are in two places", where=steps[0].where, fix="sort by id")
         seen.add(procedure_id)
         for number, step in enumerate(steps, start=1):
             if step.step != number:
                 raise InputError(f"expected step {number} of {procedure_id}, found {step.step}", where=step.where)
-        with wrong_shape_is_input_error("not in the OpenPI-C shape", steps[0].where):
+        with wrong_shape_is_input_error("this step is not in the OpenPI-C format", steps[0].where):
             trace = _trace(procedure_id, steps, dataset)
         yield trace
 
@@ -55,11 +55,7 @@ def _trace(procedure_id: str, steps: list[OpenPICLine], dataset: str) -> Trace:
             steps=tuple(step.text for step in steps),
             source=procedure_id,
         ),
-        changes=tuple(
-            StateChange(step=step.step, entity=entity, attribute=attribute, before=before, after=after)
-            for step in steps
-            for entity, attribute, before, after in (list_of(answer, "an answer") for answer in step.answers)
-        ),
+        changes=tuple(change_of(answer, step.step) for step in steps for answer in step.answers),
         provenance=Provenance(dataset=dataset),
     )
 
@@ -69,7 +65,7 @@ def with_clusters(gold: Iterable[Trace], clustered: Iterable[tuple[str, dict[str
     numbers: dict[tuple[str, str], int] = {}
     for where, value in clustered:
         if len(value["answers"]) != len(value["answer_clusters"]):
-            raise InputError("as many clusters as answers are needed", where=where)
+            raise InputError("the numbers of answers and answer_clusters differ", where=where)
         for sentence, cluster in zip(value["answers"], value["answer_clusters"], strict=True):
             numbers[value["id"], sentence] = cluster
     for trace in gold:
