@@ -58,7 +58,7 @@ def loads(line: bytes | str, where: str = "input") -> AnyRecord:
             return record
     value = parse_json(data, where)
     if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {type(value).__name__}", where=where)
+        raise InputError(f"expected a JSON object, found {json_type(value)}", where=where)
     return validate(_class_for(value, where), value, where)
 
 
@@ -142,6 +142,14 @@ def validate_json(cls: type[AnyRecord], data: bytes, where: str) -> AnyRecord:
         raise _input_error(error, where) from None
 
 
+def json_type(value: Any) -> str:
+    """What JSON calls a decoded value, for messages."""
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    names = {dict: "an object", list: "a list", str: "a string"}
+    return names.get(type(value), "a number")
+
+
 class WrongShape(ValueError):
     """Says what is wrong with a value in somebody else's file; `wrong_shape_is_input_error` adds where."""
 
@@ -169,7 +177,7 @@ def wrong_shape_is_input_error(what: str, where: str, fix: str | None = None) ->
 def list_of(value: Any, what: str) -> list[Any]:
     """The value, if it is a list; else a WrongShape. (A string would pass for a list of its letters.)"""
     if not isinstance(value, list):
-        raise WrongShape(f"{what} must be a list, found {type(value).__name__}")
+        raise WrongShape(f"{what} must be a list, found {json_type(value)}")
     return value
 
 

@@ -1,6 +1,6 @@
 """Changes as a table: CSV, TSV or JSON objects with the columns id, step, entity, attribute, before and after.
 
-`goal`, `text` (of the step), `support` and `mentioned` are read too; other columns are ignored with a warning. A step
+`goal`, `text` (of the step), `confidence`, `support` and `mentioned` are read too; other columns are ignored with a warning. A step
 without changes has no row, or a row without entity and attribute. `Trace.rows()` writes such rows.
 """
 
@@ -14,14 +14,14 @@ from typing import Any
 
 from fluents.data.openpi import MAX_STEP, goal_of
 from fluents.errors import FluentsWarning, InputError
-from fluents.jsonl import wrong_shape_is_input_error
+from fluents.jsonl import json_type, wrong_shape_is_input_error
 from fluents.records import UNKNOWN_STEP, Procedure, Provenance, Reject, StateChange, Trace
 
 EXAMPLE = "id,step,entity,attribute,before,after\n    tea,1,water,temperature,cold,hot"
 
 _NAMES = {
     **{name: name for name in ("id", "step", "entity", "attribute", "before", "after")},
-    **{name: name for name in ("goal", "text", "support", "mentioned")},
+    **{name: name for name in ("goal", "text", "confidence", "support", "mentioned")},
     **dict.fromkeys(("procedure", "procedure_id"), "id"),
     "attr": "attribute",
 }
@@ -103,7 +103,6 @@ class _Table:
             self.texts.setdefault(step, row["text"])
         entity, attribute = row["entity"], row["attribute"]
         if entity and attribute:
-            support, mentioned = row.get("support", ""), row.get("mentioned", "").lower()
             self.changes.append(
                 StateChange(
                     step=step,
@@ -111,8 +110,9 @@ class _Table:
                     attribute=attribute,
                     before=row.get("before", ""),
                     after=row.get("after", ""),
-                    support=None if support.lower() in _NOTHING else float(support),
-                    mentioned=_TRUTH.get(mentioned),
+                    confidence=_number(row.get("confidence", "")),
+                    support=_number(row.get("support", "")),
+                    mentioned=_TRUTH.get(row.get("mentioned", "").lower()),
                 )
             )
         elif entity or attribute:
@@ -154,7 +154,11 @@ def _text(value: Any, name: str, where: str) -> str:
         return ""
     if isinstance(value, str | int | float):
         return str(value).strip()
-    raise InputError(f"{name!r} must be a text or a number, found {type(value).__name__}", where=where)
+    raise InputError(f"{name!r} must be a string or a number, found {json_type(value)}", where=where)
+
+
+def _number(text: str) -> float | None:
+    return None if text.lower() in _NOTHING else float(text)
 
 
 def _step(text: str) -> int:
