@@ -144,10 +144,11 @@ def validate_json(cls: type[AnyRecord], data: bytes, where: str) -> AnyRecord:
 
 def json_type(value: Any) -> str:
     """What JSON calls a decoded value, for messages."""
-    if isinstance(value, bool) or value is None:
-        return json.dumps(value)
-    names = {dict: "an object", list: "a list", str: "a string"}
-    return names.get(type(value), "a number")
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return "a string" if isinstance(value, str) else f"{json.dumps(value):.40}"
 
 
 class WrongShape(ValueError):

@@ -156,7 +156,7 @@ def test_what_is_not_read_shows_the_lines_that_would_be(tmp_path: Path, text: st
             '[{"id": "tea", "step": 1, "entity": ["water"], "attribute": "heat"}]',
             "'entity' must be a string or a number",
         ),
-        ('{"1": [7]}', "answers must be a list, found a number"),
+        ('{"1": [7]}', "answers must be a list, found 7"),
         ('{"1": [{"water": "heat"}]}', "the attributes of an entity must be a list"),
         ('{"1": [[["water", "heat"]]]}', "a state is [entity, attribute, before, after]"),
     ],

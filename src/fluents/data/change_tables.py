@@ -1,7 +1,7 @@
 """Changes as a table: CSV, TSV or JSON objects with the columns id, step, entity, attribute, before and after.
 
-`goal`, `text` (of the step), `confidence`, `support` and `mentioned` are read too; other columns are ignored with a warning. A step
-without changes has no row, or a row without entity and attribute. `Trace.rows()` writes such rows.
+`goal`, `text` (of the step), `confidence`, `support` and `mentioned` are read too; other columns are ignored with a
+warning. A step without changes has no row, or a row without entity and attribute. `Trace.rows()` makes such rows.
 """
 
 from __future__ import annotations

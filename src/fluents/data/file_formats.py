@@ -84,7 +84,9 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
     if jsonl.is_ours(value):
         return jsonl.read_records(every_line)
     if isinstance(value, dict) and ("id" in value or len(start) > 1 or change_tables.is_row(value)):
-        return _from_objects(((where, jsonl.parse_json(line, where)) for where, line in every_line), value, name, in_pieces)
+        return _from_objects(
+            ((where, jsonl.parse_json(line, where)) for where, line in every_line), value, name, in_pieces
+        )
     return _from_document(every_line, name, in_pieces)
 
 
