@@ -98,13 +98,13 @@ def test_lines_without_an_answer_are_told_of_and_not_counted(tmp_path: Path) -> 
     fill(form, "", "no")
     score = hallucinations(form)
     assert score["hallucinated"] == {"count": 0, "share": 0}
-    assert score.warnings == (f"1 lines are not answered: {form}:2",)
+    assert score.warnings == (f"1 lines are not filled in: {form}:2",)
 
 
 def test_an_empty_form_has_no_score(tmp_path: Path) -> None:
     form = tmp_path / "form.csv"
     write_form(traces("a"), form)
-    with pytest.raises(InputError, match="no line of the form is answered"):
+    with pytest.raises(InputError, match="the form is not filled in"):
         hallucinations(form)
 
 
@@ -132,12 +132,12 @@ HEADER = ",".join(FORM_COLUMNS)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not the form"),
-        (HEADER.replace(",", ";").encode() + b"\n", "not the form"),
+        (b"", "not a form"),
+        (HEADER.replace(",", ";").encode() + b"\n", "not a form"),
         (HEADER.encode() + b"\ntea,1,1,Boil.,a,perhaps\n", "neither yes nor no"),
         (HEADER.encode() + b"\ntea,one,1,Boil.,a,yes\n", "not the number of a step"),
-        (HEADER.encode() + b"\ntea,1,1,Boil.\n", "not whole"),
-        (HEADER.encode() + b"\ntea,1,1,Boil.,a,yes\ntea,1,1,Boil.,a,no\n", "in the form twice"),
+        (HEADER.encode() + b"\ntea,1,1,Boil.\n", "too few columns"),
+        (HEADER.encode() + b"\ntea,1,1,Boil.,a,yes\ntea,1,1,Boil.,a,no\n", "this change twice"),
         (HEADER.encode() + b"\nt\xe9,1,1,Boil.,a,yes\n", "not UTF-8"),
         (HEADER.encode() + b'\ntea,1,1,"' + b"x" * 200_000 + b'",a,yes\n', "not a CSV table"),
     ],

@@ -111,7 +111,7 @@ def _values(items: Iterable[Item], level: MeasurementLevel) -> list[Rating]:
         raise InputError(f"{len(values)} different values, more than {MAX_VALUES}", fix="round the ratings")
     numbers = [value for value in values if isinstance(value, (int, float)) and np.isfinite(value)]
     if level != "nominal" and len(numbers) < len(values):
-        raise InputError(f"{level} agreement needs numbers", fix="level nominal takes any labels")
+        raise InputError(f"{level} agreement needs numbers", fix="use `level` nominal for labels")
     return sorted(values, key=lambda value: (isinstance(value, str), value))
 
 

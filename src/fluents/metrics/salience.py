@@ -61,7 +61,7 @@ def salience(
     if not rated or not any(one.pred for one in rated):
         raise InputError(
             f"no procedure has the salience of both {reference!r} and {name or 'another rater'!r}",
-            fix="see who rated: the field `rater` of a trace's salience",
+            fix="check `reference` and `rater`: a trace names the rater of every rating",
         )
     warnings = (*pairs.warnings, *_unequal(rated))
     if warnings and mode == "strict":
@@ -77,7 +77,7 @@ def _only_rater(pred: Trace, reference: str) -> str | None:
     raters = list(dict.fromkeys(rating.rater for rating in pred.salience))
     if len(raters) > 1:
         others = [rater for rater in raters if rater != reference]
-        raise InputError("the predictions hold several raters' salience", fix=f"name one of: {', '.join(others)}")
+        raise InputError("the predictions hold the salience of several raters", fix=f"choose a `rater`: {', '.join(others)}")
     return raters[0] if raters else None
 
 
@@ -100,7 +100,7 @@ class _Rated(NamedTuple):
 def _unequal(rated: Sequence[_Rated]) -> Iterator[str]:
     alone = sum(len(one.gold.keys() ^ one.pred.keys()) for one in rated)
     if alone:
-        yield f"{alone} entities or entities of a step are rated by one of the two only, and left out"
+        yield f"{alone} ratings have no counterpart by the other rater and are left out"
 
 
 @dataclass(frozen=True)

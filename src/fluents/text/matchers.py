@@ -207,5 +207,5 @@ def named(names: Iterable[str]) -> dict[str, Matcher]:
     unknown = [name for name in wanted if name not in MATCHERS]
     if unknown or not wanted:
         what = f"there is no matcher {unknown[0]!r}" if unknown else "no matcher is named"
-        raise UnknownNameError(what, fix=f"some of: {', '.join(MATCHERS)}")
+        raise UnknownNameError(what, fix=f"choose from: {', '.join(MATCHERS)}")
     return {name: MATCHERS[name] for name in wanted}
