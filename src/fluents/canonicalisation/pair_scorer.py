@@ -1,6 +1,6 @@
 """How likely two names mean one thing: a weighted sum of the evidence, and groups of names made from it.
 
-The weights are those of a logistic regression, in parameters.json; `training.py` makes that file.
+The weights are those of a logistic regression, in parameters.json; `benchmarks/clustering.py --write` makes that file.
 """
 
 from __future__ import annotations

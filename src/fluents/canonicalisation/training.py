@@ -1,4 +1,4 @@
-"""Train the pair scorer and evaluate it: `python -m fluents.canonicalisation.training [--write]`.
+"""Training of the pair scorer, and its predictions in cross-validation; `benchmarks/clustering.py` runs it.
 
 The weights are fitted to a language model's clusters and, weighted higher, to the few that people made; these choose
 the threshold too. In cross-validation a procedure is scored with the weights and threshold of the other folds.
@@ -6,8 +6,6 @@ the threshold too. In cross-validation a procedure is scored with the weights an
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
@@ -18,14 +16,13 @@ from scipy.optimize import minimize
 
 from fluents.canonicalisation.name_facts import Fact, fact_of, group_names
 from fluents.canonicalisation.pair_features import PairFeatures
-from fluents.canonicalisation.pair_scorer import PARAMETERS, PairScorer
+from fluents.canonicalisation.pair_scorer import PairScorer
 from fluents.data import cluster_labels
 from fluents.data.cv_folds import CLUSTER_FOLDS, held_out
 from fluents.data.datasets import load_traces
 from fluents.metrics.clustering import clustering
 from fluents.records import Trace
 from fluents.scoring import Level
-from fluents.scoring.bootstrap import intervals
 from fluents.scoring.score import Score
 from fluents.text.embedders import Embedder, load_embedder
 
@@ -199,53 +196,13 @@ PREDICTIONS = ("single", "same-words", "offline")
 
 def predictions(which: str, level: Level) -> Clusters:
     """The clusters of the procedures that people labelled, by one of PREDICTIONS."""
-    return _predicted(which, load_training_data(level, load_embedder()), level)
+    return predict_as(which, load_training_data(level, load_embedder()), level)
 
 
-def _predicted(which: str, data: TrainingData, level: Level) -> Clusters:
+def predict_as(which: str, data: TrainingData, level: Level) -> Clusters:
     if which == "offline":
         return cross_validate(data, level, FEATURES[level])
     same_words = {one.key: [list(group.names) for group in one.evidence.names] for one in data.by_people}
     if which == "same-words":
         return same_words
     return {key: [[name] for group in groups for name in group] for key, groups in same_words.items()}
-
-
-def report(data: TrainingData, level: Level) -> None:
-    """The scores with their intervals, and an ablation of each feature."""
-    for which in PREDICTIONS:
-        score = score_clusters(_predicted(which, data, level), data.by_people, level)
-        between = intervals(score)
-        figures = (
-            f"{row} {score.rows[row]['f1']:.1f} [{between[row]['f1'].low:.1f}, {between[row]['f1'].high:.1f}]"
-            for row in ("exact", "b-cubed")
-        )
-        print(f"{level}, {which}: {', '.join(figures)}")
-    for left_out in FEATURES[level]:
-        kinds = [kind for kind in FEATURES[level] if kind != left_out]
-        score = score_clusters(cross_validate(data, level, kinds), data.by_people, level)
-        print(f"  without {left_out}: exact {score.rows['exact']['f1']:.1f}, b-cubed {score.rows['b-cubed']['f1']:.1f}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m fluents.canonicalisation.training", description=(__doc__ or "").strip()
-    )
-    parser.add_argument("--write", action="store_true", help="write the weights into the package")
-    write = parser.parse_args().write
-    embedder = load_embedder()
-    parameters: dict[str, dict[str, object]] = {}
-    levels: tuple[Level, ...] = ("entities", "attributes")
-    for level in levels:
-        data = load_training_data(level, embedder)
-        report(data, level)
-        scorer = train(data, level, FEATURES[level])
-        parameters[level] = {"weights": dict(scorer.weights), "bias": scorer.bias, "threshold": scorer.threshold}
-    text = json.dumps(parameters, indent=2) + "\n"
-    if write:
-        PARAMETERS.write_text(text, encoding="utf-8")
-    print(text, end="")
-
-
-if __name__ == "__main__":
-    main()
