@@ -186,7 +186,7 @@ class TransformersEncoder:
         except (OSError, ValueError) as error:
             raise DataMissingError(
                 f"the encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="give the folder of a model, go online once, or use all-MiniLM-L6-v2, which the extra `embed` brings",
+                fix="give a model's folder, go online once, or use all-MiniLM-L6-v2 from the extra `embed`",
             ) from None
         depth = loaded.config.num_hidden_layers
         if not -1 <= self._layer <= depth:

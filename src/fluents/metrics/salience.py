@@ -77,7 +77,7 @@ def _only_rater(pred: Trace, reference: str) -> str | None:
     raters = list(dict.fromkeys(rating.rater for rating in pred.salience))
     if len(raters) > 1:
         others = [rater for rater in raters if rater != reference]
-        raise InputError("the predictions hold the salience of several raters", fix=f"choose a `rater`: {', '.join(others)}")
+        raise InputError("the predictions have several raters", fix=f"choose a `rater`: {', '.join(others)}")
     return raters[0] if raters else None
 
 
