@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from fluents.trackers.model_server import Server, serve
+from fluents.weights.adapters import ADAPTERS
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -22,3 +28,44 @@ def test_links_between_the_docs_lead_somewhere() -> None:
     for page in [*root.glob("*.md"), *DOCS.glob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+PYTHON = [page for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))) if "```python" in page.read_text()]
+"""The pages with Python to run. After ```python may stand the extra that a block needs."""
+
+EXTRAS = {"train": "peft", "embed": "sentence_transformers"}
+
+SHORTER = {
+    'data=["openpi"], out="runs/mine"': 'data=["fluents"], out="runs/mine", limit=2, epochs=1',
+    "microsoft/deberta-xlarge-mnli": "all-MiniLM-L6-v2",
+}
+"""What would take hours, or a large download: the same call on less."""
+
+
+@pytest.fixture(scope="module")
+def local_endpoint(real_weights: Path) -> Iterator[Server]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLUENTS_CACHE", str(real_weights.parents[1]))
+        with serve(0, None, 1) as server:
+            yield server
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mirror", "model_cache")
+@pytest.mark.parametrize("page", PYTHON, ids=lambda page: page.name)
+def test_every_python_block_runs_as_it_stands(
+    page: Path, local_endpoint: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the embedded model, a local endpoint and the published data; one page is one session."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    shutil.copy(ADAPTERS["both"].path, tmp_path / "runs" / "mine" / "adapter.gguf")
+    shutil.copy(DOCS.parent / "examples" / "tomato_soup.md", tmp_path / "soup.md")
+    shorter = SHORTER | {"http://127.0.0.1:8080/v1": local_endpoint.base_url, '"NAME"': f'"{local_endpoint.model}"'}
+    session: dict[str, Any] = {"__name__": "__main__"}
+    for extra, code in re.findall(r"^```python ?(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+        if extra:
+            pytest.importorskip(EXTRAS[extra], reason=f"a block of {page.name} needs the extra {extra}")
+        for written, run in shorter.items():
+            code = code.replace(written, run)
+        exec(compile(code, page.name, "exec"), session)

@@ -1,45 +1,77 @@
-"""fluents: what changes, from what to what, at every step of a procedure."""
+"""fluents: what changes, from what to what, at every step of a procedure.
+
+    import fluents as fl
+
+    trace = fl.track("Heat the oil in a pan. Crack two eggs into it.")
+    print(trace.rows())
+
+docs/python.md shows everything this import offers. Functions are imported when they are first used, so that
+`import fluents` is quick.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from fluents.errors import FluentsError
 from fluents.records import Procedure, StateChange, Trace
 from fluents.version import __version__
 
-__all__ = ["FluentsError", "Procedure", "StateChange", "Trace", "__version__", "track"]
+if TYPE_CHECKING:
+    from fluents.canonicalisation import canonicalise
+    from fluents.data.file_formats import load, save
+    from fluents.metrics import score
+    from fluents.report.trace_page import to_html
+    from fluents.salience import keep, rate_salience
+    from fluents.scoring.bootstrap import compare
+    from fluents.segmentation import segment
+    from fluents.trackers import track, track_many
+    from fluents.training.adapter import train_adapter
+
+_ROOMS = {
+    "canonicalise": "fluents.canonicalisation",
+    "compare": "fluents.scoring.bootstrap",
+    "keep": "fluents.salience",
+    "load": "fluents.data.file_formats",
+    "rate_salience": "fluents.salience",
+    "save": "fluents.data.file_formats",
+    "score": "fluents.metrics",
+    "segment": "fluents.segmentation",
+    "to_html": "fluents.report.trace_page",
+    "track": "fluents.trackers",
+    "track_many": "fluents.trackers",
+    "train_adapter": "fluents.training.adapter",
+}
+"""Function → the room it comes from."""
+
+__all__ = [
+    "FluentsError",
+    "Procedure",
+    "StateChange",
+    "Trace",
+    "__version__",
+    "canonicalise",
+    "compare",
+    "keep",
+    "load",
+    "rate_salience",
+    "save",
+    "score",
+    "segment",
+    "to_html",
+    "track",
+    "track_many",
+    "train_adapter",
+]
 
 
-def track(procedure: Procedure | str | Path, *, setting: str = "default", seed: int = 1) -> Trace:
-    """Track a procedure, a text (str) or a file (Path) with the embedded model, offline once its weights are fetched.
-
-    `setting` is "default" (several seconds a step) or "fast" (a second or two); the same `seed` gives the same answer.
-    A FluentsError says what is wrong with the text. To track many, keep a `fluents.trackers.local.LocalTracker`.
-
-    >>> trace = fluents.track("Heat the oil in a pan. Crack two eggs into it.", setting="fast")
-    >>> for change in trace.changes:
-    ...     print(change.step, change.entity, change.attribute, change.before, change.after)
-    """
-    from dataclasses import replace
-
-    from fluents.errors import InputError, UnknownNameError
-    from fluents.segmentation import read_text, segment
-    from fluents.trackers.local import SETTINGS, LocalTracker
-
-    if setting not in SETTINGS:
-        raise UnknownNameError(f"no setting {setting!r}", fix=f"one of: {', '.join(SETTINGS)}")
-    if isinstance(procedure, Path):
-        procedure = segment(read_text(procedure), source=str(procedure))
-    elif isinstance(procedure, str):
-        if _is_file(procedure):  # never read unasked: a text may come from strangers
-            raise InputError("this is the name of a file, not a text", where=procedure, fix=f"Path({procedure!r})")
-        procedure = segment(procedure)
-    return LocalTracker(replace(SETTINGS[setting], seed=seed)).track(procedure)
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'fluents' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_ROOMS[name]), name)
+    return found
 
 
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or with characters that no name has
-        return False
+def __dir__() -> list[str]:
+    return __all__

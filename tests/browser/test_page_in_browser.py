@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from fluents import jsonl
 from fluents.records import EntityCluster, Procedure, Reject, StateChange, Trace
-from fluents.report.trace_page import page
+from fluents.report.trace_page import to_html
 
 pytest_plugins = ["chromium"]
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def history_of(tab: Page, entity: str) -> Any:
 def test_a_click_on_an_entity_opens_and_closes_its_history_even_without_scripts(
     opened: Open, width: int, scripts: bool
 ) -> None:
-    tab = opened(page(traces("predicted")[:1]), width, java_script_enabled=scripts)
+    tab = opened(to_html(traces("predicted")[:1]), width, java_script_enabled=scripts)
     history, summary = history_of(tab, "stove"), tab.locator("summary", has_text="stove")
     expect(history).to_be_hidden()
     summary.click()
@@ -75,7 +75,7 @@ def test_a_click_on_an_entity_opens_and_closes_its_history_even_without_scripts(
 
 
 def test_the_keyboard_reaches_an_entity_shows_where_it_is_and_opens_its_history(opened: Open) -> None:
-    tab = opened(page(traces("predicted")[:1]))
+    tab = opened(to_html(traces("predicted")[:1]))
     for _ in range(30):
         tab.keyboard.press("Tab")
         if tab.evaluate("document.activeElement.matches('tr.entity summary')"):
@@ -89,7 +89,7 @@ def test_the_keyboard_reaches_an_entity_shows_where_it_is_and_opens_its_history(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_gold_stands_beside_the_prediction_and_exact_matches_are_marked(opened: Open, scheme: str) -> None:
-    tab = opened(page(traces("predicted"), traces("gold")), color_scheme=scheme)
+    tab = opened(to_html(traces("predicted"), traces("gold")), color_scheme=scheme)
     groups = tab.locator("#p1 li.group").filter(has=tab.locator(".name", has_text=re.compile("^lid$")))
     predicted, gold = groups.all()
     left, right = predicted.bounding_box(), gold.bounding_box()
@@ -108,7 +108,7 @@ def test_the_first_screen_is_the_steps_with_their_changes_and_the_matrix_fits(
     opened: Open, width: int, steps: int
 ) -> None:
     """It used to be a matrix, nearly empty, 5,000 pixels wide at 30 steps."""
-    tab = opened(page([long_trace(steps)]), width)
+    tab = opened(to_html([long_trace(steps)]), width)
     change = tab.locator(".step .change").first
     box = change.bounding_box()
     assert box
@@ -131,7 +131,7 @@ def long_trace(steps: int) -> Trace:
 
 
 def test_a_change_that_few_samples_support_is_grey(opened: Open) -> None:
-    tab = opened(page([long_trace(1), long_trace(1).replace(changes=(_sure(),))]))
+    tab = opened(to_html([long_trace(1), long_trace(1).replace(changes=(_sure(),))]))
     ink = "element => getComputedStyle(element).color"
     assert tab.locator("#p1 .after").first.evaluate(ink) != tab.locator("#p2 .after").first.evaluate(ink)
 
@@ -143,8 +143,8 @@ def _sure() -> StateChange:
 @pytest.mark.parametrize("width", [1200, 400])
 def test_nothing_is_wider_than_the_window(opened: Open, width: int) -> None:
     """Tables may scroll, but in a frame of their own."""
-    assert overflow(opened(page(traces("predicted"), traces("gold")), width)) == 0
-    assert overflow(opened(page([hostile_trace()], [hostile_trace()]), width)) == 0
+    assert overflow(opened(to_html(traces("predicted"), traces("gold")), width)) == 0
+    assert overflow(opened(to_html([hostile_trace()], [hostile_trace()]), width)) == 0
 
 
 def hostile_trace() -> Trace:
@@ -164,7 +164,7 @@ def hostile_trace() -> Trace:
 
 
 def test_a_hostile_text_is_only_ever_text(opened: Open) -> None:
-    tab = opened(page([hostile_trace(), hostile_trace()], [hostile_trace()], title=hostile_trace().id))
+    tab = opened(to_html([hostile_trace(), hostile_trace()], [hostile_trace()], title=hostile_trace().id))
     tab.locator("tr.entity summary").first.click()
     assert tab.evaluate("window.hacked") is None
     assert tab.locator("img, svg, main script, a:not([href^='#'])").count() == 0
@@ -173,7 +173,7 @@ def test_a_hostile_text_is_only_ever_text(opened: Open) -> None:
 def test_the_policy_stops_a_script_that_is_not_the_page_s_own(browser: Browser, tmp_path: Path) -> None:
     """The second line of defence, should an escape ever be forgotten."""
     file = tmp_path / "page.html"
-    file.write_text(page([]).replace("</main>", "<script>window.hacked = 1</script></main>"), encoding="utf-8")
+    file.write_text(to_html([]).replace("</main>", "<script>window.hacked = 1</script></main>"), encoding="utf-8")
     tab = browser.new_page()
     tab.goto(file.as_uri())
     assert tab.evaluate("window.hacked") is None
@@ -181,7 +181,7 @@ def test_the_policy_stops_a_script_that_is_not_the_page_s_own(browser: Browser, 
 
 
 def test_the_filter_keeps_the_entities_and_procedures_that_match(opened: Open) -> None:
-    tab = opened(page(traces("predicted")))
+    tab = opened(to_html(traces("predicted")))
     box, entities = tab.get_by_label("Filter entities"), tab.locator("tr.entity:visible")
     expect(entities).to_have_count(19)
     box.fill("BURNER")  # a wording of "stove", in another case
@@ -201,13 +201,13 @@ def test_the_filter_keeps_the_entities_and_procedures_that_match(opened: Open) -
 
 
 def test_without_scripts_there_is_no_filter_that_does_nothing(opened: Open) -> None:
-    tab = opened(page(traces("predicted")), java_script_enabled=False)
+    tab = opened(to_html(traces("predicted")), java_script_enabled=False)
     expect(tab.locator("#filter")).to_be_hidden()
     expect(tab.locator("tr.entity:visible")).to_have_count(19)
 
 
 def test_paper_holds_every_change_and_no_controls(opened: Open) -> None:
-    tab = opened(page(traces("predicted")), 700)
+    tab = opened(to_html(traces("predicted")), 700)
     tab.emulate_media(media="print")
     expect(tab.locator("#filter")).to_be_hidden()
     expect(tab.locator("li.change:visible")).to_have_count(sum(len(trace.changes) for trace in traces("predicted")))

@@ -18,7 +18,7 @@ from fluents.errors import InputError
 from fluents.evaluation import traces_of
 from fluents.records import Procedure, Salience, StateChange, Trace
 from fluents.report.terminal import trace_view
-from fluents.report.trace_page import page
+from fluents.report.trace_page import to_html
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -125,7 +125,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     kept = Salient(min_salience=5).only(trace(SOUP, "bank account"), report=True)
     assert kept.changes == ()
     assert "soup: no entity is salient enough; left out 2 changes" in capsys.readouterr().err
-    shown = page([kept])
+    shown = to_html([kept])
     assert "Filtered by salience (&gt;=5 by offline-1)." in shown
     assert "Nothing changes." not in shown
     Console(width=100).print(trace_view(kept))

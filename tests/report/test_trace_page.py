@@ -16,7 +16,7 @@ from hypothesis import example, given
 from fluents import jsonl
 from fluents.errors import InputError
 from fluents.records import Alternatives, EntityCluster, Procedure, Provenance, Reject, StateChange, Trace
-from fluents.report.trace_page import page
+from fluents.report.trace_page import to_html
 from strategies import maybe_words, traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "page"
@@ -82,11 +82,11 @@ def our_shape() -> set[tuple[str, str]]:
     wide = Trace(procedure=Procedure(id="wide", steps=("Go.", "On.", "And on.")), changes=many)
     empty = odd.replace(changes=(), covered=None)
     pages = [
-        page(fixture("predicted"), [*fixture("gold"), odd]),
-        page(fixture("predicted")[:1]),
-        page([wide, empty]),
-        page([odd], [odd.replace(procedure=Procedure(id="odd", steps=("Else.",)))]),
-        page([]),
+        to_html(fixture("predicted"), [*fixture("gold"), odd]),
+        to_html(fixture("predicted")[:1]),
+        to_html([wide, empty]),
+        to_html([odd], [odd.replace(procedure=Procedure(id="odd", steps=("Else.",)))]),
+        to_html([]),
     ]
     return set().union(*(Parsed(html).shape for html in pages))
 
@@ -118,7 +118,7 @@ HOSTILE_TRACE = Trace(
 @given(traces())
 @example(HOSTILE_TRACE)
 def test_every_text_comes_back_as_text_and_makes_no_markup(trace: Trace) -> None:
-    for html in (page([trace]), page([trace, trace], [trace], title=trace.procedure.goal)):
+    for html in (to_html([trace]), to_html([trace, trace], [trace], title=trace.procedure.goal)):
         parsed = Parsed(html)
         assert_only_our_markup(parsed)
         procedure = trace.procedure
@@ -135,7 +135,7 @@ def test_every_text_comes_back_as_text_and_makes_no_markup(trace: Trace) -> None
 @example(HOSTILE)
 @example("\ud800")
 def test_a_title_is_text(title: str) -> None:
-    html = page(fixture("predicted"), title=title)
+    html = to_html(fixture("predicted"), title=title)
     html.encode()  # a lone surrogate would make the page unwritable
     parsed = Parsed(html)
     assert_only_our_markup(parsed)
@@ -144,11 +144,11 @@ def test_a_title_is_text(title: str) -> None:
 
 @given(traces())
 def test_the_same_traces_make_the_same_page(trace: Trace) -> None:
-    assert page([trace], [trace]) == page([trace.model_copy(deep=True)], [trace.model_copy(deep=True)])
+    assert to_html([trace], [trace]) == to_html([trace.model_copy(deep=True)], [trace.model_copy(deep=True)])
 
 
 def test_nothing_is_fetched() -> None:
-    html = page(fixture("predicted"), fixture("gold"))
+    html = to_html(fixture("predicted"), fixture("gold"))
     assert "http:" not in html
     assert "https:" not in html
     assert "@import" not in html
@@ -160,7 +160,7 @@ def test_nothing_is_fetched() -> None:
 def test_the_policy_names_the_hashes_of_the_style_and_the_script_and_nothing_else() -> None:
     (policy,) = (
         attributes["content"]
-        for tag, attributes in Parsed(page([])).elements
+        for tag, attributes in Parsed(to_html([])).elements
         if attributes.get("http-equiv") == "Content-Security-Policy"
     )
     sha256 = r"'sha256-[A-Za-z0-9+/]{43}='"
@@ -171,7 +171,7 @@ def test_the_policy_names_the_hashes_of_the_style_and_the_script_and_nothing_els
 
 
 def test_what_a_reader_finds_in_it() -> None:
-    html = page(fixture("predicted"), fixture("gold"))
+    html = to_html(fixture("predicted"), fixture("gold"))
     parsed = Parsed(html)
     assert parsed.texts["h2"] == ["", ""]  # the goals stand in <bdi>
     assert {"Make tomato soup", "Mend a flat bicycle tyre", "changes-v1", "example-135m", "0.1.0"} <= parsed.words
@@ -189,30 +189,30 @@ def test_a_mark_is_explained_only_where_it_is_used() -> None:
         changes=(StateChange(step=1, entity="a", attribute="b", before="c", after="d"),),
     )
     for mark in ("◇", "✓", "★", "<meter"):
-        assert mark in page(fixture("predicted"), fixture("gold"))
-        assert mark not in page([plain])
+        assert mark in to_html(fixture("predicted"), fixture("gold"))
+        assert mark not in to_html([plain])
 
 
 @pytest.mark.parametrize(("before", "after", "expected"), [("", "", "colour"), ("red", "", "colour: red → —")])
 def test_a_state_that_is_not_said_is_not_invented(before: str, after: str, expected: str) -> None:
     change = StateChange(step=1, entity="sky", attribute="colour", before=before, after=after)
-    html = page([Trace(procedure=Procedure(id="p", steps=("Wait.",)), changes=(change,))])
+    html = to_html([Trace(procedure=Procedure(id="p", steps=("Wait.",)), changes=(change,))])
     [said] = re.findall('<li class="change">(.*?)</li>', html, re.DOTALL)
     assert " ".join(re.sub("<[^>]*>", "", said).split()) == expected
 
 
 def test_steps_without_changes_and_without_answers_say_so() -> None:
-    html = page([Trace(procedure=Procedure(id="p", steps=("Wait.", "See.")), covered=(1,))])
+    html = to_html([Trace(procedure=Procedure(id="p", steps=("Wait.", "See.")), covered=(1,))])
     assert [text for text in Parsed(html).texts["li"] if text.strip()] == ["no changes", "not answered"]
-    assert "There are no procedures to show." in page([])
+    assert "There are no procedures to show." in to_html([])
 
 
 def test_gold_that_nobody_predicted_is_named_and_gold_that_comes_twice_is_an_error() -> None:
-    html = page(fixture("predicted")[1:], fixture("gold"))
+    html = to_html(fixture("predicted")[1:], fixture("gold"))
     assert "In gold but not predicted" in html
     assert "tomato-soup" in Parsed(html).words
     with pytest.raises(InputError, match="more than one procedure with the id tomato-soup"):
-        page(fixture("predicted"), fixture("gold") * 2)
+        to_html(fixture("predicted"), fixture("gold") * 2)
 
 
 def test_a_long_text_stands_whole_somewhere() -> None:
@@ -220,7 +220,7 @@ def test_a_long_text_stands_whole_somewhere() -> None:
     change = StateChange(step=1, entity=entity, attribute=attribute, before=before, after=after)
     procedure = Procedure(id="p", goal=goal, steps=(step,))
     trace = Trace(procedure=procedure, changes=(change,), rejects=(Reject(text=said, reason=reason),))
-    assert set(words) <= Parsed(page([trace])).words
+    assert set(words) <= Parsed(to_html([trace])).words
 
 
 def test_long_texts_are_whole_once_and_short_where_they_are_repeated() -> None:
@@ -228,7 +228,7 @@ def test_long_texts_are_whole_once_and_short_where_they_are_repeated() -> None:
     long = "x" * 20_000
     changes = tuple(StateChange(step=1, entity=f"e{n}", attribute="a", before="b", after="c") for n in range(100))
     trace = Trace(procedure=Procedure(id="p", goal=long, steps=(long,)), changes=changes)
-    html = page([trace])
+    html = to_html([trace])
     assert html.count(long) == 2
     assert len(html) < 200_000
 
@@ -242,12 +242,12 @@ def test_a_page_of_200_steps_and_2000_changes_is_made_in_a_moment() -> None:
     trace = Trace(procedure=Procedure(id="p", steps=steps), changes=changes)
     best = min(_seconds(trace) for _ in range(3))
     assert best < 2  # generous: shared machines stall
-    assert len(page([trace])) < 1_500 * len(changes)
+    assert len(to_html([trace])) < 1_500 * len(changes)
 
 
 def _seconds(trace: Trace) -> float:
     start = time.perf_counter()
-    page([trace])
+    to_html([trace])
     return time.perf_counter() - start
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -158,8 +159,9 @@ def test_whatever_the_model_says_the_trace_is_valid(procedure: Procedure, drawn:
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
+    setting: Any = "slow"
     with pytest.raises(UnknownNameError, match="fast"):
-        fluents.track("Stir.", setting="slow")
+        fluents.track("Stir.", setting=setting)
 
 
 def test_a_file_name_is_not_tracked_as_if_it_were_a_text(tmp_path: Path) -> None:

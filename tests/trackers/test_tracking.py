@@ -97,8 +97,11 @@ def test_counts_are_no_settings() -> None:
     assert settings_of(made) != settings_of(made.replace(decoding={"samples": 2}))
 
 
-def test_many_procedures_with_a_progress_bar_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [trace.id for trace in track_many(Scripted(), iter([TEA, TOAST]), progress=True)] == ["tea", "toast"]
+def test_many_procedures_with_a_progress_bar_on_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fluents.trackers.open_tracker", lambda **_: Scripted())
+    assert [trace.id for trace in track_many(iter([TEA, TOAST]), progress=True)] == ["tea", "toast"]
     assert capsys.readouterr().out == ""
 
 

@@ -270,9 +270,9 @@ def _page(html: str | None) -> Iterator[list[Trace]]:
             if not traces:
                 raise
             early = error
-        from fluents.report.trace_page import page
+        from fluents.report.trace_page import to_html
 
-        stream.write(page(traces).encode())
+        stream.write(to_html(traces).encode())
     messages.print(f"wrote {html}", markup=False, soft_wrap=True)
     if early:
         raise early

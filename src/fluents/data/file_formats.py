@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from fluents import jsonl
 from fluents.data import change_tables, crepe, openpi, openpi2, openpi2_outputs, openpi2_write, openpi_c, openpi_write
-from fluents.data.datasets import DATASETS, load, to_trace
+from fluents.data.datasets import DATASETS, to_trace
+from fluents.data.datasets import load as load_records
 from fluents.errors import EmptyFileError, InputError, UnknownNameError
 from fluents.jsonl import AnyRecord
 from fluents.records import Procedure, Provenance, Record, Trace
@@ -23,6 +24,24 @@ PARQUET = b"PAR1"
 """How a Parquet file begins."""
 
 # Reading
+
+
+def load(source: str | Path) -> list[Trace]:
+    """The traces of a dataset's split, or of a file in any known format.
+
+    >>> gold = fl.load("openpi:dev")
+    >>> mine = fl.load("mine.jsonl")
+    """
+    return list(read_traces(source))
+
+
+def save(traces: Trace | Iterable[Trace], path: str | Path) -> int:
+    """Write traces to a JSONL file, atomically; returns how many.
+
+    >>> fl.save([trace], "soup.jsonl")
+    1
+    """
+    return jsonl.write([traces] if isinstance(traces, Trace) else traces, path)
 
 
 def read(source: str | Path) -> Iterator[AnyRecord]:
@@ -47,7 +66,7 @@ def read_answers(source: str | Path) -> Iterable[Trace]:
 def _records(source: str | Path, *, in_pieces: bool = False) -> Iterable[AnyRecord]:
     name = str(source)
     if name.partition(":")[0] in DATASETS and not Path(name).exists():
-        return load(name)
+        return load_records(name)
     if name != "-" and not Path(name).exists():
         raise InputError(
             "neither a file nor a dataset", where=name, fix="check the path; `fluents data list` names the datasets"

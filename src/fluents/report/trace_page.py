@@ -28,11 +28,17 @@ _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 """Control characters, those that reorder the text around them, and what cannot be written as UTF-8."""
 
 
-def page(traces: Sequence[Trace], gold: Sequence[Trace] | None = None, title: str | None = None) -> str:
-    """The whole page: every step with its changes, then entities by steps. Gold, matched by id, stands beside.
+def to_html(
+    traces: Trace | Sequence[Trace], gold: Trace | Sequence[Trace] | None = None, title: str | None = None
+) -> str:
+    """Traces as one self-contained page: every step with its changes, then entities by steps.
 
-    An id that comes twice in gold is an InputError. Gold procedures without a prediction are named on the page.
+    Gold is matched by id and stands beside the predictions; gold procedures without a prediction are named. An id that
+    comes twice in gold is an InputError.
+
+    >>> Path("soup.html").write_text(fl.to_html(trace))
     """
+    traces, gold = [traces] if isinstance(traces, Trace) else traces, [gold] if isinstance(gold, Trace) else gold
     expected = {trace.id: trace for trace in gold or ()}
     _require_distinct_ids(gold or ())
     matrices = [matrix_of(trace, expected.get(trace.id)) for trace in traces]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from fluents.errors import InputError
 from fluents.records import Procedure, id_from
@@ -40,14 +41,33 @@ _GOAL_LABEL = re.compile(rf"(?:{GOAL_WORDS})\s*[:：]\s*(?=\S)", re.IGNORECASE)
 _FRONT_MATTER_KEY = re.compile(r"[A-Za-z_][\w-]*\s*:")
 
 
-def segment(text: str, *, goal: str | None = None, id: str | None = None, source: str | None = None) -> Procedure:
-    """The procedure a text describes. `goal` and `id` override what the text says; a goal is never made up."""
+def segment(
+    text: str | Path, *, goal: str | None = None, id: str | None = None, source: str | None = None
+) -> Procedure:
+    """The procedure that a text (str) or a file (Path) describes: its goal and its steps.
+
+    `goal` and `id` override what the text says; a goal is never made up. The name of a file as a str is an error.
+
+    >>> segment("Heat oil. Add eggs.", goal="Fry eggs").steps
+    ('Heat oil.', 'Add eggs.')
+    """
+    if isinstance(text, Path):
+        text, source = read_text(text), source or str(text)
+    elif source is None and _is_file(text):  # never read unasked: a text may come from strangers
+        raise InputError("this is the name of a file, not a text", where=text, fix=f"Path({text!r})")
     found_goal, steps = _goal_and_steps(readable(text), source)
     goal = found_goal if goal is None else _tidy(goal)
     id = id_from(goal, steps[0]) if id is None else _tidy(id)
     if not id:
         raise InputError("the id given is empty", where=source, fix="leave it out to have one made from the goal")
     return Procedure(id=id, goal=goal, steps=tuple(steps), source=None if source is None else readable(source))
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+        return False
 
 
 def _goal_and_steps(text: str, source: str | None) -> tuple[str, list[str]]:

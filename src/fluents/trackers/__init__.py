@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack
 
 from fluents.errors import InputError
 from fluents.records import Procedure, Provenance, Trace
@@ -76,6 +76,19 @@ class Tracker(ABC):
         self.close()
 
 
+class TrackerOptions(TypedDict, total=False):
+    """What a tracker can be opened with: see `open_tracker`."""
+
+    model: str | LanguageModel | None
+    base_url: str | None
+    adapter: str | Path | None
+    checkpoint: str | Path | None
+    setting: Setting
+    samples: int | None
+    max_changes: int | None
+    seed: int
+
+
 def open_tracker(
     *,
     model: str | LanguageModel | None = None,
@@ -121,16 +134,43 @@ def _refuse(chosen: str, **others: object) -> None:
             raise InputError(f"`{name}` has no effect with `{chosen}`", fix="leave out one of them")
 
 
-def track_many(tracker: Tracker, procedures: Iterable[Procedure], *, progress: bool = False) -> Iterator[Trace]:
-    """The traces of several procedures as they are done, if wanted with a progress bar on standard error."""
-    if not progress:
-        yield from tracker.track_many(procedures)
-        return
-    from fluents.trackers.progress import ProgressBar
+def track(procedure: Procedure | str | Path, **options: Unpack[TrackerOptions]) -> Trace:
+    """Track what changes at every step of a procedure, a text (str) or a file (Path).
 
-    wanted = list(procedures)
-    with ProgressBar(sum(len(procedure.steps) for procedure in wanted)) as bar:
-        yield from tracker.track_many(wanted, bar)
+    With the embedded model, offline once its weights are fetched; it stays loaded between calls. `options` are those of
+    `open_tracker`: an `adapter` that you trained, or a `model` at a `base_url`.
+
+    >>> trace = fl.track("Heat the oil in a pan. Crack two eggs into it.")
+    >>> trace = fl.track(Path("soup.md"), adapter="runs/mine/adapter.gguf")
+    >>> trace = fl.track(procedure, model="NAME", base_url="http://127.0.0.1:8080/v1")
+    """
+    if not isinstance(procedure, Procedure):
+        from fluents.segmentation import segment
+
+        procedure = segment(procedure)
+    with open_tracker(**options) as tracker:
+        return tracker.track(procedure)
+
+
+def track_many(
+    procedures: Iterable[Procedure], *, progress: bool = False, **options: Unpack[TrackerOptions]
+) -> Iterator[Trace]:
+    """Track several procedures with one tracker; traces come in order, as they are done.
+
+    `progress` shows a progress bar on standard error. `options` are those of `open_tracker`.
+
+    >>> for trace in fl.track_many(procedures, progress=True):
+    ...     print(trace.id, len(trace.changes))
+    """
+    with open_tracker(**options) as tracker:
+        if not progress:
+            yield from tracker.track_many(procedures)
+            return
+        from fluents.trackers.progress import ProgressBar
+
+        wanted = list(procedures)
+        with ProgressBar(sum(len(procedure.steps) for procedure in wanted)) as bar:
+            yield from tracker.track_many(wanted, bar)
 
 
 def settings_of(provenance: Provenance) -> dict[str, Any]:
