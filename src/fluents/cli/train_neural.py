@@ -26,7 +26,7 @@ _TRAINING = partial(_option, "Training")
 
 
 @dataclass(frozen=True)
-class ModelOptions:
+class NeuralModelOptions:
     """What is trained. Each field is an option."""
 
     system: Annotated[SystemName, _MODEL(help="System of the papers.")] = "baseline"
@@ -63,7 +63,7 @@ def neural(
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures.")] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write the curve for TensorBoard.")] = False,
     *,
-    model: ModelOptions,
+    model: NeuralModelOptions,
     training: TrainingOptions,
 ) -> None:
     """Train one of the papers' systems, on a GPU if there is one, on several with `accelerate launch`.

@@ -41,7 +41,7 @@ class Width:
         self.slots = 0
 
 
-class WithMemory(nn.Linear):  # type: ignore[misc]
+class WithMemory(nn.Linear):
     """A key or value projection whose last positions are memory and have weights of their own.
 
     The encoder's weights keep the name they had, so that the library still finds them in a file.
@@ -84,7 +84,7 @@ def add_memory(model: Any) -> Width:
     return width
 
 
-class Compress(nn.Module):  # type: ignore[misc]
+class Compress(nn.Module):
     """Hidden states of several tokens → one vector h^k."""
 
     def __init__(self, size: int) -> None:

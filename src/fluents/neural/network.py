@@ -45,7 +45,7 @@ def enough_memory(fix: str) -> Iterator[None]:
         raise OutOfMemory("the computer's memory is full", fix=fix) from None
 
 
-class _SameForAllBeams(DynamicCache):  # type: ignore[misc]
+class _SameForAllBeams(DynamicCache):
     """Cross-attention's keys and values: the beams of a row all see the same, so that reordering beams moves nothing.
 
     The library would copy them at every token, and memory makes them longer.
@@ -62,7 +62,7 @@ class Encoded(NamedTuple):
     mask: Tensor
 
 
-class Network(nn.Module):  # type: ignore[misc]
+class Network(nn.Module):
     """The model and, for entity memory, what is added to it."""
 
     def __init__(self, model: Any, *, memory: bool) -> None:
@@ -147,7 +147,7 @@ class Network(nn.Module):  # type: ignore[misc]
             torch.cat([encoded.mask, filled.to(encoded.mask.dtype)], dim=1),
         )
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def generate(self, rows: Round, memory: Memory | None, decoding: Decoding, most: int) -> list[list[int]]:
         """The tokens of an answer to each row, drawn by the library's own search."""
         config = self.model.config
