@@ -21,9 +21,10 @@ class Salient:
     """Each field is an option."""
 
     min_salience: Annotated[
-        float | None, typer.Option(min=0, max=5, help="Keep only entities with at least this salience (0 to 5).")
+        float | None,
+        typer.Option(metavar="X", min=0, max=5, help="Minimum salience of an entity."),
     ] = None
-    top: Annotated[int | None, typer.Option(min=1, help="Keep only the N most salient entities.")] = None
+    top: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep the N most salient entities.")] = None
 
     @property
     def keep(self) -> Keep | None:

@@ -31,9 +31,9 @@ class InputOptions:
     files: Annotated[
         list[str], typer.Argument(help="Texts, web pages, JSON files, folders or datasets; - reads standard input.")
     ]
-    goal: Annotated[str | None, typer.Option(help="Goal of the procedure. Default: the title of the text.")] = None
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of procedures.")] = None
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")] = False
+    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="Goal. Default: the title found.")] = None
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of procedures.")] = None
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad file.")] = False
 
     def read(self, *outputs: str | None) -> tuple[list[Procedure], list[FluentsError]]:
         """The procedures, and why files were skipped: all at once, so that a bad file is told before the work."""
@@ -72,25 +72,19 @@ class TraceOptions(OutputOptions):
 class SamplingOptions:
     """How answers are drawn. Each field is an option."""
 
-    samples: Annotated[int | None, typer.Option(min=1, help="Answers to draw and agree on.")] = None
-    max_changes: Annotated[int | None, typer.Option(min=1, help="Maximum number of changes per step.")] = None
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 1
+    samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Answers to sample per step.")] = None
+    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum changes per step.")] = None
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed. Default: 1.", show_default=False)] = 1
 
 
 @with_options
 def track(
     inputs: InputOptions,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Language model to ask instead of the embedded one.")
-    ] = None,
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="OpenAI-compatible endpoint of --model.")] = None,
-    adapter: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="Adapter of the embedded model: shipped, or a GGUF file.")
-    ] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="Draw one answer per step: faster, less accurate.")] = False,
-    setting: Annotated[
-        Setting | None, typer.Option(metavar="NAME", help="Setting for a published metric, such as openpi.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Language model to ask.")] = None,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None,
+    adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="One pass: faster, less accurate.")] = False,
+    setting: Annotated[Setting | None, typer.Option(metavar="NAME", help="Setting for a published metric.")] = None,
     replay: Annotated[
         list[str] | None,
         typer.Option(hidden=True, help="Answers from `fluents train sample`, one file for each adapter."),
@@ -101,10 +95,10 @@ def track(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track what changes at every step of a procedure, with the embedded model or any language model.
+    """Track what changes at every step of a procedure.
 
-    The embedded model is downloaded on first use and then runs offline. After Ctrl-C, `--resume` goes on.
-    More options for language models: `fluents track-llm`. For trained checkpoints: `fluents track-neural`.
+    Uses the embedded model, which is downloaded once and runs offline, or any language model with `--model`.
+    `fluents track-llm` has more options for language models, `fluents track-neural` tracks with trained checkpoints.
 
     Example: `fluents track soup.md --html soup.html`
 
