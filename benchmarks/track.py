@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fluents.decoding.sampling import Sampling
+from fluents.decoding import Sampling
 from fluents.errors import MissingExtraError
 from fluents.prompts.local import MAX_PROMPT_BYTES, prompt
 from fluents.segmentation import read_text, segment

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fluents.installation import install_command
-
 
 class FluentsError(Exception):
     """Something the user can mend: says what is wrong, where, and what to do.
@@ -52,6 +50,8 @@ class MissingExtraError(FluentsError):
     """A command that needs an optional part of the installation."""
 
     def __init__(self, package: str, extra: str) -> None:
+        from fluents.installation import install_command  # slow to import, and seldom needed
+
         super().__init__(
             f"this needs the package {package}, which is not installed",
             fix=install_command(extra),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fluents.decoding.sampling import Sampling
+from fluents.decoding import Sampling
 from fluents.errors import InputError
 from fluents.prompts.local import grammar, prompt, read
 from fluents.records import Procedure

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import fluents
 from fluents import jsonl
+from fluents.decoding import Sampling
 from fluents.decoding.consensus import Consensus
-from fluents.decoding.sampling import Sampling
 from fluents.errors import FluentsWarning, InputError, UnknownNameError
 from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace

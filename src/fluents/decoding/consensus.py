@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluents.records import StateChange
-from fluents.text.embedders import Embedder
 from fluents.text.matchers import Answer, named
 from fluents.text.names import plain_name
+
+if TYPE_CHECKING:
+    from fluents.text.embedders import Embedder
 
 Floats = NDArray[np.float64]
 

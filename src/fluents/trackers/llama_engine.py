@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from fluents import jsonl
-from fluents.decoding.sampling import Sampling
+from fluents.decoding import Sampling
 from fluents.errors import FluentsError, InputError
 
 

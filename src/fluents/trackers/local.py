@@ -8,16 +8,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from fluents.decoding import Sampling
 from fluents.decoding.consensus import Consensus, consensus
-from fluents.decoding.sampling import Sampling
 from fluents.decoding.state_carryover import KnownStates
 from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
 from fluents.segmentation.languages import warn_of_language
-from fluents.text.embedders import load_embedder
 from fluents.text.mentions import mentioned
 from fluents.trackers import Listener, Setting, Tracker
 from fluents.trackers.llama_engine import Engine, Sampler
@@ -25,6 +24,9 @@ from fluents.version import __version__
 from fluents.weights import ensure
 from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
 from fluents.weights.merge import merged
+
+if TYPE_CHECKING:
+    from fluents.text.embedders import Embedder
 
 LANGUAGES = ("en",)
 """The languages the shipped adapters were trained on."""
@@ -141,7 +143,7 @@ class LocalTracker(Tracker):
         self.settings = settings
         self._given = self._samplers = samplers
         self._adapters = [open_adapter(voter.adapter) for voter in settings.voters]
-        self._embedder = load_embedder(CLUSTER_EMBEDDER) if settings.consensus.grouped else None
+        self._embedder = _cluster_embedder() if settings.consensus.grouped else None
 
     @cached_property
     def provenance(self) -> Provenance:
@@ -215,6 +217,12 @@ class LocalTracker(Tracker):
         if self._embedder is not None:
             settings["embedder"] = self._embedder.name
         return settings | {f"consensus_{name}": value for name, value in asdict(self.settings.consensus).items()}
+
+
+def _cluster_embedder() -> Embedder:
+    from fluents.text.embedders import load_embedder
+
+    return load_embedder(CLUSTER_EMBEDDER)
 
 
 def _extended(trace: Trace, step: int, changes: tuple[StateChange, ...], rejects: tuple[Reject, ...]) -> Trace:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fluents.decoding.sampling import Sampling
+from fluents.decoding import Sampling
 from fluents.errors import MissingExtraError
 from fluents.neural.network import best_device
 from fluents.prompts.local import prompt
