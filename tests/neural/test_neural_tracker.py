@@ -117,9 +117,9 @@ def test_entities_come_from_a_first_stage(checkpoints: dict[str, Path]) -> None:
     assert all(not trace.changes for trace in _tracker(checkpoints["econd"], silent).track_many(PROCEDURES))
     staged = list(_tracker(checkpoints["econd"], _tracker(checkpoints["emem"])).track_many(PROCEDURES))
     assert staged[0].provenance.decoding["first"] == "neural emem bart emem"
-    with pytest.raises(InputError, match="nobody has named them"):
+    with pytest.raises(InputError, match="needs the entities"):
         _tracker(checkpoints["econd"]).track(PROCEDURES[0])
-    with pytest.raises(InputError, match="no trace of"):
+    with pytest.raises(InputError, match="has no trace of"):
         _tracker(checkpoints["econd"], {}).track(PROCEDURES[0])
 
 
@@ -351,7 +351,7 @@ def test_a_missing_or_broken_first_stage_empties_no_file(checkpoints: dict[str, 
     out.write_text("what was there\n")
     (copy / "model.safetensors").write_bytes(b"\xff" * 100)
     options = ("track-neural", str(source), "--checkpoint", str(checkpoints["econd"]), "-o", str(out))
-    for first, what in (((), "nobody has named them"), (("--first", str(copy)), "damaged")):
+    for first, what in (((), "needs the entities"), (("--first", str(copy)), "damaged")):
         found = CliRunner().invoke(app, (*options, *first)).exception
         assert isinstance(found, FluentsError)
         assert what in str(found)

@@ -24,7 +24,7 @@ except ImportError as error:
 ROWS = 64
 """Questions answered together; fewer need less memory."""
 
-_FEWER = "answer fewer questions at once: --rows"
+_FEWER = "lower the batch size, `rows`"
 
 
 @dataclass
@@ -152,20 +152,20 @@ def _remember(trained: Trained, asked: Sequence[_Asked], answers: Sequence[str],
         memory.update(told, torch.cat(states), trained.network.compress)
 
 
-def nobody_named_them() -> InputError:
-    """What is said where a first stage is needed and there is none."""
+def entities_missing() -> InputError:
+    """The error where a system needs a first stage and there is none."""
     return InputError(
-        "this checkpoint asks about one entity at a time, and nobody has named them",
-        fix="give --first: the traces or the checkpoint of another tracker",
+        "this checkpoint needs the entities of each step",
+        fix="name a checkpoint, file or dataset that has them as `first`",
     )
 
 
 def _check_first(procedures: Sequence[Procedure], first: Mapping[str, Trace] | None) -> None:
     if first is None:
-        raise nobody_named_them()
+        raise entities_missing()
     for procedure in procedures:
         if procedure.id not in first or len(first[procedure.id].procedure.steps) != len(procedure.steps):
             raise InputError(
-                f"the first stage has no trace of {procedure.id!r} with {len(procedure.steps)} steps",
+                f"`first` has no trace of {procedure.id!r} with {len(procedure.steps)} steps",
                 fix="run the first tracker on the same procedures",
             )

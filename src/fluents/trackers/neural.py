@@ -86,12 +86,12 @@ class NeuralTracker(Tracker):
         """The checkpoint, loaded once; what it needs and does not have is an error."""
         from fluents.neural.checkpoint import load
         from fluents.neural.network import best_device
-        from fluents.neural.predict import nobody_named_them
+        from fluents.neural.predict import entities_missing
 
         if self._trained is None:
             trained = load(self.checkpoint, best_device())
             if trained.system.entity and self.first is None:
-                raise nobody_named_them()
+                raise entities_missing()
             if isinstance(self.first, NeuralTracker):
                 self.first.load()
             self._trained = trained

@@ -100,7 +100,7 @@ def train(
     """
     items = units(gold, trained.system, trained.card.style, trained.codec)
     if not items:
-        raise InputError("there is nothing to learn: no procedure has a change")
+        raise InputError("no training data: no procedure has a change")
     dev_units = units(dev, trained.system, trained.card.style, trained.codec)
     card = replace(trained.card, longest_answer=max(unit.longest for unit in items))
     trained = replace(trained, card=card)

@@ -11,7 +11,9 @@ from fluents.errors import FluentsError
 try:
     from torch.utils.tensorboard import SummaryWriter
 except ImportError:
-    raise FluentsError("TensorBoard is not installed", fix="pip install tensorboard, or leave --tensorboard") from None
+    raise FluentsError(
+        "TensorBoard is not installed", fix="pip install tensorboard, or leave out `tensorboard`"
+    ) from None
 
 
 class TensorBoardReport:
