@@ -29,7 +29,7 @@ from fluents.records import (
     StateChange,
     Trace,
 )
-from fluents.text.template import parse_all, split_answers
+from fluents.text.template import parse_among, split_answers
 
 QUESTION_END = " Now, what happens?"
 STEP_MARK = "||"
@@ -167,13 +167,12 @@ def _trace(procedure_id: str, rows: Sequence[OpenPIRow], dataset: str) -> Trace:
 
 def read_answers(answers: Any, step: int) -> tuple[list[StateChange], list[Reject]]:
     """(changes, rejects) of a step's answers: sentences, [entity, attribute, before, after], or objects of these."""
-    changes: list[StateChange] = []
-    rejects: list[Reject] = []
-    for position, answer in enumerate(list_of(answers, "answers")):
-        read, unread = parse_all([answer], step) if isinstance(answer, str) else ([change_of(answer, step)], [])
-        changes += read
-        rejects += [reject.replace(position=position) for reject in unread]
-    return changes, rejects
+    said = list_of(answers, "answers")
+    parsed = [
+        parse_among(answer, step, position, len(said)) if isinstance(answer, str) else change_of(answer, step)
+        for position, answer in enumerate(said)
+    ]
+    return [one for one in parsed if isinstance(one, StateChange)], [one for one in parsed if isinstance(one, Reject)]
 
 
 def change_of(answer: Any, step: int) -> StateChange:

@@ -23,7 +23,7 @@ from fluents.scoring.score import Figure, Floats, Ratio, Score, Signature, Stati
 from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
 from fluents.text.embedders import STATIC, Embedder, load_embedder
 from fluents.text.matchers import PUBLISHED, Answer, Matcher, named
-from fluents.text.template import NO_CHANGE_SENTENCE
+from fluents.text.template import is_no_change
 
 _STEPS_AT_ONCE = 256  # embedded together: encoders are fast in batches
 
@@ -122,10 +122,8 @@ def _gold(step: StepAnswers, mode: Mode) -> _Side:
 
 def _predicted(step: StepAnswers, mode: Mode) -> _Side:
     side = _unique(step, mode)
-    alone = mode == "compat" and len(side.texts) == 1
-    if alone and side.texts[0].lower().strip().startswith(NO_CHANGE_SENTENCE):
-        return _Side([], [])
-    return side
+    nothing = mode == "compat" and len(side.texts) == 1 and is_no_change(side.texts[0])
+    return _Side([], []) if nothing else side
 
 
 def _unique(step: StepAnswers, mode: Mode) -> _Side:

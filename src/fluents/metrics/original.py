@@ -13,7 +13,7 @@ from fluents.scoring import Mode
 from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, macro, micro
 from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
 from fluents.text.matchers import PUBLISHED, Answer, Matcher, named
-from fluents.text.template import NO_CHANGE_SENTENCE
+from fluents.text.template import is_no_change
 
 
 def original(gold: Answers, pred: Answers, *, mode: Mode = "compat", matchers: Sequence[str] = PUBLISHED) -> Score:
@@ -68,7 +68,7 @@ def _rows(alignment: Alignment, matchers: Mapping[str, Matcher], mode: Mode) -> 
 def published_predictions(step: StepAnswers) -> list[Answer]:
     """Unique sentences. One that says nothing changes is no answer, but only where it stands alone."""
     sentences = step.sentences
-    if len(sentences) == 1 and sentences[0].lower().strip().startswith(NO_CHANGE_SENTENCE):
+    if len(sentences) == 1 and is_no_change(sentences[0]):
         return []
     unique = dict(zip(sentences, step.answers, strict=True))
     return [Answer.of_sentence(answer) for answer in unique.values()]

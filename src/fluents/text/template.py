@@ -87,15 +87,28 @@ def _complete(*fields: str) -> tuple[str, str, str, str] | str:
 
 
 def parse_all(texts: Iterable[str], step: int) -> tuple[list[StateChange], list[Reject]]:
-    """Read all answers of a step: (changes, rejects). The no-change sentence adds to neither."""
-    changes, rejects = [], []
-    for position, text in enumerate(texts):
-        parsed = parse(text, step, position)
-        if isinstance(parsed, StateChange):
-            changes.append(parsed)
-        elif isinstance(parsed, Reject):
-            rejects.append(parsed)
-    return changes, rejects
+    """Read all answers of a step: (changes, rejects)."""
+    said = list(texts)
+    parsed = [parse_among(text, step, position, len(said)) for position, text in enumerate(said)]
+    return [one for one in parsed if isinstance(one, StateChange)], [one for one in parsed if isinstance(one, Reject)]
+
+
+def parse_among(text: str, step: int, position: int, count: int) -> StateChange | Reject | None:
+    """Read one of `count` answers. The no-change sentence is nothing (None) where it is the only answer.
+
+    Among others it is a reject: the published evaluator of OpenPI counts it like any other answer.
+    """
+    if count == 1 and is_no_change(text):
+        return None
+    parsed = parse(text, step, position)
+    if isinstance(parsed, NoChange):
+        return Reject(step=step, text=text, reason="no change, beside other answers", position=position)
+    return parsed
+
+
+def is_no_change(text: str) -> bool:
+    """Whether a text is the no-change sentence, as the published evaluator of OpenPI tells it."""
+    return text.lower().strip().startswith(NO_CHANGE_SENTENCE)
 
 
 def split_answers(text: str) -> list[str]:
