@@ -111,7 +111,7 @@ ADAPTERS = {
 }
 """The adapters that ship with fluents, by name. FOLDER holds their files and their model card, README.md."""
 
-_TRAIN = "train one with `fluents train adapter`; run again on the folder of an older run, it adds what is missing"
+_TRAINED = "name the adapter.gguf that `fluents train adapter` wrote"
 
 
 def open_adapter(name_or_path: str | Path) -> Adapter:
@@ -150,10 +150,11 @@ def _from_file(path: Path) -> Adapter:
             return replace(shipped, path=path)
     found = _read_metadata(path)
     if found.get("adapter.type") != "lora":
-        raise InputError("this GGUF file is not a LoRA adapter", where=path, fix=_TRAIN)
+        raise InputError("this GGUF file is not a LoRA adapter", where=path, fix=_TRAINED)
     missing = [key for key in METADATA.values() if key not in found]
     if missing:
-        raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=_TRAIN)
+        fix = "start the same `fluents train adapter` again: a finished run only writes the file anew"
+        raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=fix)
     values = {field: found[key] for field, key in METADATA.items()}
     for field in ("styles", "data"):
         values[field] = tuple(map(str, values[field]))
@@ -175,4 +176,4 @@ def _read_metadata(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"cannot read the adapter: {error.strerror or error}", where=path) from None
     except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:  # all that its reader raises
-        raise InputError(f"this is not a whole GGUF file: {error}", where=path, fix=_TRAIN) from None
+        raise InputError(f"this is not a complete GGUF file: {error}", where=path, fix=_TRAINED) from None
