@@ -94,15 +94,13 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
 
 def test_an_adapter_trained_on_a_file_of_traces_is_tracked_with(model_cache: Path, tmp_path: Path) -> None:
     """Train, then use: nobody types the style, the base or the data again; they stand in the adapter's own file."""
-    from fluents import jsonl
-    from fluents.trackers.local import FAST, LocalTracker, with_adapter
-    from fluents.training.adapter import train_adapter
+    import fluents as fl
     from fluents.weights.adapters import open_adapter
 
     assert model_cache
-    jsonl.write(TRACES, tmp_path / "mine.jsonl")
+    fl.save(TRACES, tmp_path / "mine.jsonl")
     events: list[dict[str, object]] = []
-    path = train_adapter(
+    path = fl.train_adapter(
         tmp_path / "mine.jsonl",
         tmp_path / "mine",
         epochs=1,
@@ -117,8 +115,7 @@ def test_an_adapter_trained_on_a_file_of_traces_is_tracked_with(model_cache: Pat
     assert (adapter.styles, adapter.facts.data) == (("sorted",), ("mine.jsonl",))
     assert adapter.name.startswith("mine@")
 
-    tracker = LocalTracker(with_adapter(FAST, path))
-    trace = tracker.track(TRACES[0].procedure)
+    trace = fl.track(TRACES[0].procedure, adapter=path, setting="fast")
     assert trace.provenance.model == f"smollm2-135m-instruct + {adapter.name}"
     assert trace.provenance.decoding["styles"] == ["Sorted"], "the style it was taught"
     assert (trace.procedure, trace.rejects) == (TRACES[0].procedure, ())

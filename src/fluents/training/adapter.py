@@ -83,8 +83,8 @@ def train_adapter(
     measure on. `limit` takes the first examples only. `report` is told of every update and epoch. A run that was
     interrupted goes on after its last whole epoch.
 
-    >>> adapter = train_adapter(data=["openpi", "mine.jsonl"], out="runs/mine")
-    >>> fluents.track("Boil the water.", adapter=adapter)
+    >>> adapter = fl.train_adapter(data=["openpi", "mine.jsonl"], out="runs/mine")
+    >>> trace = fl.track("Boil the water.", adapter=adapter)
     """
     settings = AdapterSettings(
         epochs=epochs,

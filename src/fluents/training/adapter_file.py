@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluents.errors import InputError, MissingExtraError
-from fluents.weights.adapters import METADATA, AdapterFacts
+from fluents.weights.adapters import AdapterFacts
 
 try:
     import gguf
@@ -65,12 +66,9 @@ def write_adapter(model: Any, path: Path, alpha: float, name: str, facts: Adapte
     writer.add_name(name)
     writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
     writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(alpha))
-    for field, key in METADATA.items():
-        value = getattr(facts, field)
-        if isinstance(value, tuple):
-            writer.add_array(key, list(value))
-        else:
-            writer.add_string(key, value)
+    for field, value in asdict(facts).items():
+        add = writer.add_array if isinstance(value, tuple) else writer.add_string
+        add(f"fluents.{field}", value)
     for key, array in sorted(tensors.items()):
         kind = gguf.GGMLQuantizationType.Q8_0 if array.shape[-1] % 32 == 0 else gguf.GGMLQuantizationType.F16
         writer.add_tensor(key, gguf.quants.quantize(array, kind), raw_dtype=kind)

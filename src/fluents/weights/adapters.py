@@ -1,12 +1,12 @@
 """LoRA adapters: small GGUF files that turn base weights into a tracker; four ship with fluents, others you train.
 
-A trained file says in its own metadata what it is (`METADATA`). The shipped files are older than these keys: what they
-are stands in `ADAPTERS`, and their SHA-256 is checked.
+A trained file says in its own metadata what it is (`AdapterFacts`). The shipped files are older than that: `ADAPTERS`
+says what they are, and their SHA-256 is checked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,10 @@ from fluents.weights.base_weights import BASES, DEFAULT
 
 FOLDER = Path(__file__).with_name("adapters")
 
-METADATA = {
-    "base": "fluents.base",
-    "base_sha256": "fluents.base.sha256",
-    "prompt": "fluents.prompt",
-    "styles": "fluents.styles",
-    "data": "fluents.data",
-    "data_sha256": "fluents.data.sha256",
-}
-"""Field of `AdapterFacts` → its key in the metadata of a GGUF file."""
-
 
 @dataclass(frozen=True)
 class AdapterFacts:
-    """What an adapter was made from; stored in the metadata of its file."""
+    """What an adapter was made from; in the metadata of its file each field has the key `fluents.<field>`."""
 
     base: str
     """Name of the base weights it belongs to."""
@@ -67,48 +57,38 @@ class Adapter:
         return self.facts.styles
 
 
-def _shipped(name: str, sha256: str, about: str, data: tuple[str, ...], styles: tuple[str, ...]) -> Adapter:
+def _shipped(name: str, sha256: str, about: str) -> Adapter:
+    both = name.startswith("both")
+    data = ("openpi:train", "openpi-c:train") if both else (f"{name}:train",)
+    styles = ("plain", "sorted", "clean", "clean sorted") if both else ("plain", "sorted")
     facts = AdapterFacts(DEFAULT, BASES[DEFAULT].sha256, "local-1", styles, data, "")
     return Adapter(name, FOLDER / f"{name}.gguf", sha256, facts, "CC BY-NC-SA 3.0", about)
 
 
-_BOTH = ("openpi:train", "openpi-c:train")
-_ONE_STYLE = ("plain", "sorted")
-_ALL_STYLES = ("plain", "sorted", "clean", "clean sorted")
+_SHIPPED = (
+    (
+        "openpi",
+        "8a9b76c847fc5addb400fe6aafcc9d1a49dec51cfffb62dd52eea7277e3f68f4",
+        "trained on OpenPI v1.0",
+    ),
+    (
+        "openpi-c",
+        "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45",
+        "trained on OpenPI-C",
+    ),
+    (
+        "both",
+        "f3b49de5c18a0115f1a5828bfc3905591f18a502712968fed9cb96dd477d1f82",
+        "trained on OpenPI v1.0 and OpenPI-C",
+    ),
+    (
+        "both-2",
+        "d67f1a4737ae6a5366c5ded78e007f81c27380fa523a2cf1b883d15ee45a16d6",
+        "trained on OpenPI v1.0 and OpenPI-C, another seed, to vote with `both`",
+    ),
+)
 
-ADAPTERS = {
-    adapter.name: adapter
-    for adapter in (
-        _shipped(
-            "openpi",
-            "8a9b76c847fc5addb400fe6aafcc9d1a49dec51cfffb62dd52eea7277e3f68f4",
-            "trained on OpenPI v1.0",
-            _BOTH[:1],
-            _ONE_STYLE,
-        ),
-        _shipped(
-            "openpi-c",
-            "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45",
-            "trained on OpenPI-C",
-            _BOTH[1:],
-            _ONE_STYLE,
-        ),
-        _shipped(
-            "both",
-            "f3b49de5c18a0115f1a5828bfc3905591f18a502712968fed9cb96dd477d1f82",
-            "trained on OpenPI v1.0 and OpenPI-C",
-            _BOTH,
-            _ALL_STYLES,
-        ),
-        _shipped(
-            "both-2",
-            "d67f1a4737ae6a5366c5ded78e007f81c27380fa523a2cf1b883d15ee45a16d6",
-            "trained on OpenPI v1.0 and OpenPI-C, another seed, to vote with `both`",
-            _BOTH,
-            _ALL_STYLES,
-        ),
-    )
-}
+ADAPTERS = {name: _shipped(name, sha256, about) for name, sha256, about in _SHIPPED}
 """The adapters that ship with fluents, by name. FOLDER holds their files and their model card, README.md."""
 
 _TRAINED = "name the adapter.gguf that `fluents train adapter` wrote"
@@ -151,14 +131,13 @@ def _from_file(path: Path) -> Adapter:
     found = _read_metadata(path)
     if found.get("adapter.type") != "lora":
         raise InputError("this GGUF file is not a LoRA adapter", where=path, fix=_TRAINED)
-    missing = [key for key in METADATA.values() if key not in found]
+    keys = {field.name: f"fluents.{field.name}" for field in fields(AdapterFacts)}
+    missing = [key for key in keys.values() if key not in found]
     if missing:
         fix = "start the same `fluents train adapter` again: a finished run only writes the file anew"
         raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=fix)
-    values = {field: found[key] for field, key in METADATA.items()}
-    for field in ("styles", "data"):
-        values[field] = tuple(map(str, values[field]))
-    facts = AdapterFacts(**values)
+    values: dict[str, Any] = {name: found[key] for name, key in keys.items()}
+    facts = AdapterFacts(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
     if facts.base not in BASES or BASES[facts.base].sha256 != facts.base_sha256:
         raise InputError(
             f"this adapter belongs to other base weights: {facts.base!r} with SHA-256 {facts.base_sha256[:12]}…",
