@@ -137,7 +137,7 @@ def _from_file(path: Path) -> Adapter:
         fix = "start the same `fluents train adapter` again: a finished run only writes the file anew"
         raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=fix)
     values: dict[str, Any] = {name: found[key] for name, key in keys.items()}
-    facts = AdapterFacts(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    facts = AdapterFacts(**values | {name: tuple(values[name]) for name in ("styles", "data")})
     if facts.base not in BASES or BASES[facts.base].sha256 != facts.base_sha256:
         raise InputError(
             f"this adapter belongs to other base weights: {facts.base!r} with SHA-256 {facts.base_sha256[:12]}…",
