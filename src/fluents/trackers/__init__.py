@@ -111,7 +111,9 @@ def open_tracker(
     ...     traces = list(tracker.track_many(procedures))
     """
     if checkpoint is not None:
-        _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, samples=samples, max_changes=max_changes)
+        other = None if setting == "default" else setting
+        _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, setting=other)
+        _refuse("checkpoint", samples=samples, max_changes=max_changes)
         from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
         return NeuralTracker(checkpoint, NeuralSettings(seed=seed))
