@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fluents.data import load_traces
+from fluents.data.datasets import load_traces
 from fluents.metrics.error_types import differences, error_types, is_relation
 from fluents.records import Procedure, StateChange, Trace
 from fluents.scoring.bootstrap import intervals

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from fluents.data import load_traces
+from fluents.data.datasets import load_traces
 from fluents.errors import InputError, UnknownNameError
 from fluents.metrics.original import original
 from fluents.records import Modality, Procedure, StateChange, Trace

@@ -52,7 +52,7 @@ def test_english_with_foreign_words_is_english(text: str) -> None:
 
 @pytest.mark.slow
 def test_no_english_procedure_is_taken_for_another_language() -> None:
-    from fluents.data import load_traces
+    from fluents.data.datasets import load_traces
 
     found = [trace.procedure for trace in load_traces("openpi:test")]
     assert all(language(" ".join([procedure.goal, *procedure.steps])) == "en" for procedure in found)

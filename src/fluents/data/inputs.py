@@ -10,8 +10,6 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
-from fluents.data.datasets import DATASETS
-from fluents.data.file_formats import read_traces
 from fluents.errors import FluentsError, InputError
 from fluents.jsonl import open_input, output_path
 from fluents.records import Procedure
@@ -67,6 +65,8 @@ def _nothing_read(skipped: list[FluentsError]) -> InputError:
 
 def _procedures(file: str, goal: str | None) -> Iterator[Procedure]:
     if _is_records(file):
+        from fluents.data.file_formats import read_traces  # texts need no dataset
+
         for trace in read_traces(file):
             yield trace.procedure if goal is None else trace.procedure.replace(goal=goal)
     else:
@@ -114,8 +114,11 @@ def _is_records(file: str) -> bool:
         if sys.stdin is None:
             raise InputError("there is no standard input", fix="name a file")
         return looks_like_json(cast("io.BufferedReader", sys.stdin.buffer).peek(4096))
-    if file.partition(":")[0] in DATASETS and not _exists(file):
-        return True
+    if not _exists(file):
+        from fluents.data.datasets import DATASETS
+
+        if file.partition(":")[0] in DATASETS:
+            return True
     with open_input(file) as stream:
         return looks_like_json(stream.read(4096)) or Path(file).suffix.lower() in (".json", ".jsonl", ".csv", ".tsv")
 
