@@ -238,7 +238,7 @@ def without(*keys: str) -> dict[str, list[str]]:
 WRONG: dict[str, tuple[list[tuple[str, list[str]]], str]] = {
     "wrong ids": (
         [(f"www.x.org/z||{number}", []) for number in range(1, 5)],
-        "4 predictions are for no gold step: www.x.org/z||1, www.x.org/z||2, www.x.org/z||3 and 1 more",
+        "4 predictions for no gold step: www.x.org/z||1, www.x.org/z||2, www.x.org/z||3 and 1 more",
     ),
     "a missing step": (
         list(without("www.x.org/b||2").items()),

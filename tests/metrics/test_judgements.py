@@ -98,7 +98,7 @@ def test_lines_without_an_answer_are_told_of_and_not_counted(tmp_path: Path) -> 
     fill(form, "", "no")
     score = hallucinations(form)
     assert score["hallucinated"] == {"count": 0, "share": 0}
-    assert score.warnings == (f"1 lines are not filled in: {form}:2",)
+    assert score.warnings == (f"1 line not filled in: {form}:2",)
 
 
 def test_an_empty_form_has_no_score(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_compat_warns_of_what_strict_refuses() -> None:
     assert [warning.partition(":")[0] for warning in pairs.warnings] == [
         "gold and prediction of procedure a differ on the steps 2",
         "1 of 2 gold procedures have no prediction",
-        "1 predictions are for no gold procedure",
+        "1 prediction for no gold procedure",
     ]
 
 

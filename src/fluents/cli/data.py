@@ -79,7 +79,7 @@ def get(
         with download_progress(name) as progress:
             paths = file_catalogue.fetch(name, progress=progress)
         place = mirror or file_catalogue.cache_dir()
-        messages.print(f"{name}: {len(paths)} files in {place}", markup=False, soft_wrap=True)
+        messages.print(f"{name}: {counted(len(paths), 'file')} in {place}", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -11,6 +11,7 @@ import typer
 from fluents.cli.output import messages, step_progress
 from fluents.cli.renamed import renamed
 from fluents.cli.train_neural import neural, sweep
+from fluents.text.plurals import counted
 
 app = typer.Typer(
     help="Train models, and sample their answers to whole datasets. Needs the extra `train`.", no_args_is_help=True
@@ -102,4 +103,6 @@ def sample(
     with step_progress(f"sampling {source}", 0) as progress:
         answers = sample_answers(read_traces(source), adapter, sampling, style=style, seed=seed, report=progress)
     answers.write(output)
-    messages.print(f"wrote the answers to {len(answers.answers)} prompts to {output}", markup=False, soft_wrap=True)
+    messages.print(
+        f"wrote the answers to {counted(len(answers.answers), 'prompt')} to {output}", markup=False, soft_wrap=True
+    )

@@ -14,6 +14,7 @@ from fluents.cli.options import with_options
 from fluents.cli.output import messages, step_progress
 from fluents.errors import InputError
 from fluents.neural.inputs import Style, SystemName
+from fluents.text.plurals import counted
 from fluents.training.neural_settings import DevMetric, Precision
 
 
@@ -130,4 +131,4 @@ def sweep(
     title = f"{Path(checkpoint).name} on {source}, by length penalty"
     with ProgressBar(console=messages) as bar:
         found = neural_sweep.sweep(tracker, gold, out, length_penalty, title=title, listener=bar)
-    messages.print(f"wrote curve.svg, curve.csv and {len(found)} files of predictions to {out}", markup=False)
+    messages.print(f"wrote curve.svg, curve.csv and {counted(len(found), 'prediction file')} to {out}", markup=False)

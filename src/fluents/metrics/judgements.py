@@ -19,6 +19,7 @@ from fluents.jsonl import atomic_output, open_input
 from fluents.records import Trace
 from fluents.scoring.score import Figure, Score, ShareOf, Signature, Statistics, Total
 from fluents.scoring.step_alignment import first_three, steps_of
+from fluents.text.plurals import counted
 
 VERDICTS = ("correct", "no change", "nonsense")
 """On a predicted (entity, attribute): it changes, it does not change, it makes no sense."""
@@ -141,7 +142,7 @@ def hallucinations(path: str | Path) -> Score:
         count[1] += 1
     if not judged:
         raise InputError("the form is not filled in", where=path, fix='write yes or no under "hallucinated"')
-    warnings = (f"{len(empty)} lines are not filled in: {first_three(empty)}",) if empty else ()
+    warnings = (f"{counted(len(empty), 'line')} not filled in: {first_three(empty)}",) if empty else ()
     statistics = Statistics.collect(("hallucinated", "judged"), ((*key, count) for key, count in judged.items()))
     figures: dict[str, dict[str, Figure]] = {
         "hallucinated": {"count": Total("hallucinated"), "share": ShareOf("hallucinated", "judged")}

@@ -12,6 +12,7 @@ from fluents.records import Trace
 from fluents.scoring import Mode, check_choice
 from fluents.scoring.step_alignment import NOTHING_SCORED, first_three
 from fluents.task_records import CrepeCase
+from fluents.text.plurals import counted
 
 Whole = TypeVar("Whole", Trace, CrepeCase)
 
@@ -71,7 +72,9 @@ class ProcedurePairs(Generic[Whole]):
                 f"{len(missing)} of {count} gold procedures have no prediction: {first_three(missing)}"
             )
         if foreign:
-            self._disagreements.append(f"{len(foreign)} predictions are for no gold procedure: {first_three(foreign)}")
+            self._disagreements.append(
+                f"{counted(len(foreign), 'prediction')} for no gold procedure: {first_three(foreign)}"
+            )
         if self._disagreements and self._strict:
             unrelated = len(missing) == count
             question = "are the predictions for another split or dataset?" if unrelated else "is the file whole?"

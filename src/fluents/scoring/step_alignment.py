@@ -15,6 +15,7 @@ from typing import TypeAlias
 from fluents.errors import InputError
 from fluents.records import StateChange, Trace
 from fluents.scoring import Mode, check_choice
+from fluents.text.plurals import counted
 from fluents.text.template import Parsed, parse
 
 STEP_MARK = "||"
@@ -162,7 +163,7 @@ class Alignment:
             found.append(f"{len(missing)} of {self._gold.count} gold steps have no prediction: {first_three(missing)}")
         if self._pred.waiting:
             extra = list(self._pred.waiting)
-            found.append(f"{len(extra)} predictions are for no gold step: {first_three(extra)}")
+            found.append(f"{counted(len(extra), 'prediction')} for no gold step: {first_three(extra)}")
         return found
 
 
