@@ -125,7 +125,7 @@ def test_only_what_matters_in_the_trace_and_on_the_page(tmp_path: Path) -> None:
     [entity] = {change.entity for change in kept.changes}
     assert [rating.entity for rating in kept.salience] == [entity]
     assert set(kept.changes) < set(whole.changes)
-    assert "Only what matters is shown (salience top1 by offline-1)." in page.read_text()
+    assert "Filtered by salience (top1 by offline-1)." in page.read_text()
     (nothing,) = tracked("-", "--fast", "--min-salience", "5", stdin=text)
     assert nothing.changes == ()
     assert nothing.provenance.decoding["salience"] == ">=5 by offline-1"

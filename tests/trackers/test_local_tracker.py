@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -17,7 +20,7 @@ from fluents.decoding.consensus import Consensus
 from fluents.errors import FluentsWarning, InputError, UnknownNameError
 from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace
-from fluents.trackers import Listener, Setting
+from fluents.trackers import Listener, Setting, local, track
 from fluents.trackers.llama_engine import Replay
 from fluents.trackers.local import FAST, SETTINGS, LocalSettings, LocalTracker, Voter, style_for, with_adapter
 from fluents.version import __version__
@@ -201,3 +204,51 @@ def test_from_python_a_text_or_a_file_is_enough(tmp_path: Path) -> None:
     assert "water" in {change.entity for change in from_text.changes}
     assert from_file.procedure.source == str(tmp_path / "tea.txt")
     assert from_text.provenance.decoding["samples"] == FAST.sampling.samples == 1
+
+
+class FakeEngine:
+    """Takes long to load, and says nothing."""
+
+    loaded: ClassVar[list[str]] = []
+
+    def __init__(self, model: Path, *, slots: int, context: int) -> None:  # noqa: ARG002
+        time.sleep(0.05)
+        self.loaded.append(f"{model} {slots}")
+
+    def sample(self, prompt: str, sampling: Sampling, seed: int, *_: object) -> list[str]:  # noqa: ARG002
+        return [""] * sampling.samples
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What was loaded, in a world of fake engines."""
+    monkeypatch.setattr(local, "Engine", FakeEngine)
+    monkeypatch.setattr(local, "ensure", lambda base: base)
+    monkeypatch.setattr(local, "merged", lambda _, adapter: adapter.stem)
+    monkeypatch.setattr(FakeEngine, "loaded", [])
+    local.unload()
+    yield FakeEngine.loaded
+    local.unload()
+
+
+def test_the_engine_stays_loaded_between_calls_whatever_the_seed(engines: list[str]) -> None:
+    for options in ({}, {"seed": 2}, {"max_changes": 3}, {"adapter": "both"}, {"samples": 16}):
+        track(TEA, **options)
+    assert engines == ["both 16"]
+    track(TEA, adapter="openpi")
+    track(TEA, setting="fast")
+    track(TEA)
+    assert engines == ["both 16", "openpi 16", "both 1"], "other engines do not push it out at once"
+    track(TEA, setting="openpi")
+    assert engines[3:] == ["both-2 16"]
+    track(TEA, adapter="openpi")
+    assert engines[4:] == ["openpi 16"], "the one that was not used for longest has made room"
+
+
+def test_threads_share_one_load(engines: list[str]) -> None:
+    threads = [threading.Thread(target=track, args=(TEA,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert engines == ["both 16"]

@@ -201,7 +201,7 @@ def test_the_command_says_how_to_use_it_and_ctrl_c_ends_it_cleanly(model_cache: 
             assert response.status == 200
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
-    assert f"--tracker llm --base-url {address} --model smollm2-135m-instruct" in lines[1]
+    assert f"--base-url {address} --model smollm2-135m-instruct" in lines[1]
     assert running.returncode == 0
     assert err == "stopped\n"
 

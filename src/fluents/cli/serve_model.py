@@ -43,7 +43,7 @@ def serve_model(
         else:
             print(f"serving {server.model} at {server.base_url}")
             if adapter is None:
-                options = f"--tracker llm --base-url {server.base_url} --model {server.model}"
+                options = f"--base-url {server.base_url} --model {server.model}"
                 print(f"try: fluents track recipe.txt {options}")
             print("press Ctrl-C to stop", flush=True)
 

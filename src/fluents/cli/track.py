@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -66,6 +66,12 @@ class TraceOptions(OutputOptions):
         elif self.as_json is False or not in_file or (sys.stdout.isatty() and not self.quiet):
             show(trace_view(trace))
             show("")
+
+    def print_unfinished(self, traces: Iterable[Trace]) -> None:
+        """Show people the finished steps of procedures that were interrupted, where no file keeps them."""
+        if self.output is None and (self.as_json is False or (self.as_json is None and sys.stdout.isatty())):
+            for trace in traces:
+                self.print(trace)
 
 
 @dataclass(frozen=True)
@@ -179,6 +185,11 @@ def track_all(
                     on_trace(trace)
                 with bar.hidden():
                     to.print(salient.only(trace, report=True))
+        except BaseException:
+            if isinstance(output, _Unkept):
+                with bar.hidden():
+                    to.print_unfinished(output.unfinished())
+            raise
         finally:
             if to.html:
                 shown += output.traces()
@@ -197,27 +208,28 @@ class _Unkept:
 
     def __init__(self, finish: Callable[[Trace], Trace], stream: IO[bytes] | None, collect: bool) -> None:
         self._finish, self._stream, self._collect = finish, stream, collect
-        self._found: dict[str, Trace] = {}
-        self.count = 0
+        self._finished: list[Trace] = []
+        self._unfinished: dict[str, Trace] = {}
 
     def kept(self, wanted: Procedure) -> None:  # noqa: ARG002
         return None
 
     def keep_steps(self, trace: Trace) -> None:
-        self._found[trace.id] = trace
+        self._unfinished[trace.id] = trace
 
     def add(self, trace: Trace) -> None:
-        self.count += 1
+        self._unfinished.pop(trace.id, None)
         if self._stream:
             self._stream.write(jsonl.dumps(self._finish(trace)) + b"\n")
             self._stream.flush()
         if self._collect:
-            self._found[trace.id] = trace
-        else:
-            self._found.pop(trace.id, None)
+            self._finished.append(self._finish(trace))
 
-    def traces(self) -> Iterator[Trace]:
-        return map(self._finish, self._found.values())
+    def unfinished(self) -> list[Trace]:
+        return [self._finish(trace) for trace in self._unfinished.values()]
+
+    def traces(self) -> list[Trace]:
+        return self._finished + self.unfinished()
 
 
 @contextmanager
