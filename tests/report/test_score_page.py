@@ -49,6 +49,21 @@ def report(words: str = "pot") -> ScoreReport:
     return score_report(words, gold, {words: [trace(gold[0].id, words), *PRED], "other": gold})
 
 
+def test_published_systems_and_ours_are_sorted_by_f1() -> None:
+    found = score_report("openpi:test", GOLD, {"mine": PRED, "perfect": GOLD})
+    for metric in ("original", "cluster"):
+        ranking = found.ranking(metric)
+        f1 = [one.f1("rouge") for one in ranking]
+        assert f1 == sorted(f1, reverse=True)
+        assert {one.name for one in ranking if one.ours} == {"A mine", "B perfect"}
+        assert len(ranking) == 2 + len(found.published[metric])
+    names = [one.name for one in found.ranking("original")]
+    for text in (score_page(found), score_markdown(found).replace("\\", "")):
+        table = text[text.index("F1 beside every published") :]
+        places = [table.index(name) for name in names]
+        assert places == sorted(places)
+
+
 def test_the_page_has_scores_plots_errors_and_steps() -> None:
     html = score_page(score_report("openpi:test", GOLD, {"mine": PRED, "perfect": GOLD}))
     for words in ("Original metric", "Cluster metric", "BART + EMem + ECond", "By topic", "By position", "Error types"):
@@ -105,7 +120,7 @@ def test_a_system_that_said_nothing_and_a_gold_without_topics() -> None:
     html, text = score_page(found), score_markdown(found)
     assert "there are no predictions at all" in html
     assert "By topic" not in html
-    assert "Nothing published is known" in text
+    assert "No published results are known" in text
     assert "predicted: nothing" in text
 
 

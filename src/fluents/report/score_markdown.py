@@ -11,7 +11,6 @@ from fluents.report.score_tables import with_interval
 from fluents.report.terminal import counted
 from fluents.report.trace_page import short, visible
 from fluents.scoring.bootstrap import FEWEST
-from fluents.scoring.score import number
 from fluents.scoring.worst_steps import StepCase
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~#!$])")
@@ -38,7 +37,7 @@ def _table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Itera
 
 def _lines(report: ScoreReport) -> Iterator[str]:
     yield f"# Scores on {escaped(report.gold)}\n"
-    yield f"Mode {report.mode}. Numbers are percent; in brackets 95 % intervals over resampled procedures.\n"
+    yield f"Mode {report.mode}. Numbers are in percent; brackets hold 95 % confidence intervals.\n"
     for system in report.systems:
         score = system.scores["original"]
         counts = f"{counted(score.n_procedures, 'procedure')}, {counted(score.n_steps, 'step')}"
@@ -53,14 +52,14 @@ def _lines(report: ScoreReport) -> Iterator[str]:
             yield f"## By {kind}\n\nF1 ({ROW}, original metric); no interval for fewer than {FEWEST} procedures\n"
             cells = ([name, *map(_cell, bars)] for name, bars in parts.items())
             yield from _table([kind, *(system.letter for system in report.systems)], cells)
-    yield "## Error types\n\nShare of wrong predictions, in percent; one can be wrong in several ways.\n"
+    yield "## Error types\n\nShare of wrong predictions, in percent; a prediction can be wrong in several ways.\n"
     columns = ["wrong in", *(system.letter for system in report.systems), "2020 paper, by hand"]
     yield from _table(columns, ([name, *shares, printed] for name, shares, printed in report.error_rows()))
     yield "## Steps\n"
     for system in report.systems:
         yield f"### {system.letter} {escaped(system.name)}\n"
-        yield from _cases("The worst", system.worst)
-        yield from _cases("The best", system.best)
+        yield from _cases("Worst", system.worst)
+        yield from _cases("Best", system.best)
     yield "## Signatures\n"
     for system in report.systems:
         yield from _signatures(system)
@@ -75,16 +74,12 @@ def _scores(report: ScoreReport, metric: str) -> Iterator[str]:
     cells = ([system.letter, row, *system.cells(metric, row)] for system in report.systems for row in rows)
     yield from _table(["system", "match", "precision", "recall", "F1"], cells)
     if not report.published[metric]:
-        yield "Nothing published is known on this data in this mode.\n"
+        yield "No published results are known on this data in this mode.\n"
         return
-    yield "F1 beside every published system on this data:\n"
-    compared: list[list[str]] = []
-    for system in report.systems:
-        f1 = [number(system.scores[metric][row]["f1"]) for row in rows]
-        compared.append([f"{system.letter} {system.name}", *f1, "this report"])
-    for one in report.published[metric]:
-        compared.append([one.system, *report.published_cells(metric, one), one.source])
-    yield from _table(["system", *rows, "source"], compared)
+    yield f"F1 beside every published system on this data, highest {ROW} first:\n"
+    yield from _table(
+        ["system", *rows, "source"], ([one.name, *one.cells(rows), one.source] for one in report.ranking(metric))
+    )
 
 
 def _cases(heading: str, found: Iterable[StepCase]) -> Iterator[str]:

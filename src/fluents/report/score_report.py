@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fluents.errors import InputError
@@ -62,6 +63,24 @@ class ScoredSystem:
 
 
 @dataclass(frozen=True)
+class RankedSystem:
+    """A line of the table of all systems that are known on the data."""
+
+    name: str
+    numbers: Mapping[str, Mapping[str, float]]
+    source: str
+    ours: bool = False
+
+    def f1(self, row: str) -> float:
+        """Not a number where none is known."""
+        return self.numbers.get(row, {}).get("f1", math.nan)
+
+    def cells(self, rows: Iterable[str]) -> list[str]:
+        """F1 row by row; – where none is known."""
+        return [number(self.f1(row)) for row in rows]
+
+
+@dataclass(frozen=True)
 class ScoreReport:
     """Systems on one gold, and what was published on it."""
 
@@ -74,9 +93,16 @@ class ScoreReport:
     def rows(self, metric: str) -> list[str]:
         return list(self.systems[0].scores[metric].rows)
 
-    def published_cells(self, metric: str, one: Published) -> list[str]:
-        """F1 row by row; – where none is known."""
-        return [number(one.numbers.get(row, {}).get("f1", float("nan"))) for row in self.rows(metric)]
+    def ranking(self, metric: str) -> list[RankedSystem]:
+        """The report's systems and the published ones, highest F1 first by ROW; last those without one."""
+        ours = [
+            RankedSystem(f"{system.letter} {system.name}", system.scores[metric].rows, "this report", ours=True)
+            for system in self.systems
+        ]
+        published = [RankedSystem(one.system, one.numbers, one.source) for one in self.published[metric]]
+        return sorted(
+            [*ours, *published], key=lambda one: one.f1(ROW) if math.isfinite(one.f1(ROW)) else -1, reverse=True
+        )
 
     def points(self, metric: str) -> Iterator[Point]:
         """Precision and recall of every system's rows, and of what was published with both."""
