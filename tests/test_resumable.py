@@ -189,6 +189,17 @@ def test_what_a_killed_process_kept_can_be_resumed(tmp_path: Path) -> None:
     assert list(jsonl.read(out)) == TRACES[:1]
 
 
+@pytest.mark.parametrize(
+    "left", [b"", b'{"fluents-', b'{"fluents-run":{"model":"m"', b'{"fluents-run":{"model":"n"}}\n']
+)
+def test_what_a_process_left_that_was_killed_at_once_is_in_nobodys_way(tmp_path: Path, left: bytes) -> None:
+    for resume in (False, True):
+        (tmp_path / "out.jsonl.part").write_bytes(left)
+        with ResumableOutput(tmp_path / "out.jsonl", SETTINGS, resume=resume) as output:
+            output.add(TRACES[0])
+        assert list(jsonl.read(tmp_path / "out.jsonl")) == TRACES[:1]
+
+
 def test_outdated_lines_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fluents.resumable.MAX_OUTDATED", 1000)
     out = tmp_path / "out.jsonl"

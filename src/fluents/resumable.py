@@ -128,7 +128,7 @@ class ResumableOutput:
         return len(self._places)
 
     def _open(self) -> None:
-        if self.part.exists():
+        if self.part.exists() and not self._is_void():
             if not self._resume:
                 raise InputError(
                     "this file holds the results of an interrupted run",
@@ -143,10 +143,21 @@ class ResumableOutput:
             for trace in found:
                 self._check(self._settings_of(trace), self.path)
         with jsonl.disk_errors_name(self.part):
-            self._stream = self.part.open("xb+")
-            self._stream.write(self._header())
-            for trace in found:
-                self._put(trace)
+            self._stream = self.part.open("wb+")
+            try:
+                self._stream.write(self._header())
+                self._stream.flush()
+                for trace in found:
+                    self._put(trace)
+            except BaseException:
+                self.part.unlink()
+                raise
+
+    def _is_void(self) -> bool:
+        """Whether the part is of a run that was killed before it had a result."""
+        with jsonl.open_input(self.part) as stream:
+            first, rest = stream.readline(jsonl.MAX_LINE_BYTES), stream.read(1)
+        return not rest and (first.startswith(HEADER) or HEADER.startswith(first))
 
     def _header(self) -> bytes:
         return HEADER + json.dumps(self._settings, ensure_ascii=False).encode() + b"}\n"
@@ -213,17 +224,19 @@ class ResumableOutput:
                 line = self._line(name)
                 places[name] = stream.tell(), len(line)
                 stream.write(line)
-        self._stream.close()
+            self._stream.close()  # before it is replaced, as some systems want it
         self._stream = self.part.open("rb+")
         self._places, self._outdated = places, 0
 
     def _complete(self) -> None:
         jsonl.write(self.traces(), self.path)
+        self._stream.close()
         self.part.unlink()
 
     def _stop(self) -> None:
         """Leave a tidy part behind, or none where nothing is done."""
         if not self._places:
+            self._stream.close()
             self.part.unlink(missing_ok=True)
         elif self._outdated:
             with suppress(OSError, InputError):  # a full disk: the part is whole as it is

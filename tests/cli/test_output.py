@@ -115,7 +115,7 @@ def test_ctrl_c_in_a_real_run_keeps_ratings_even_without_a_cache(source: Path, t
     def hanging(body: Body) -> str:
         if 'Goal: "b"' in prompt_of(body):
             stuck.set()
-            time.sleep(20)
+            time.sleep(300)
         return "4"
 
     with FaultyServer(hanging) as server:
@@ -124,7 +124,7 @@ def test_ctrl_c_in_a_real_run_keeps_ratings_even_without_a_cache(source: Path, t
         process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
         assert stuck.wait(60)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in told
     assert "out.jsonl.part; run the command again with --resume to go on" in told
