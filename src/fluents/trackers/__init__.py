@@ -86,6 +86,7 @@ class TrackerOptions(TypedDict, total=False):
     setting: Setting
     samples: int | None
     max_changes: int | None
+    min_confidence: float | None
     seed: int
 
 
@@ -98,6 +99,7 @@ def open_tracker(
     setting: Setting = "default",
     samples: int | None = None,
     max_changes: int | None = None,
+    min_confidence: float | None = None,
     seed: int = 1,
 ) -> Tracker:
     """A tracker, ready to use.
@@ -113,17 +115,36 @@ def open_tracker(
     if checkpoint is not None:
         other = None if setting == "default" else setting
         _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, setting=other)
-        _refuse("checkpoint", samples=samples, max_changes=max_changes)
+        _refuse("checkpoint", samples=samples, max_changes=max_changes, min_confidence=min_confidence)
         from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
         return NeuralTracker(checkpoint, NeuralSettings(seed=seed))
     if model is not None:
         _refuse("model", adapter=adapter, setting=None if setting == "default" else setting)
+        _refuse("model", min_confidence=min_confidence)
         from fluents.trackers.llm.tracker import open_endpoint_tracker
 
         return open_endpoint_tracker(model, base_url, samples=samples, max_changes=max_changes, seed=seed)
     if base_url is not None:
         raise InputError("a `base_url` without a `model`", fix="name the model, as the endpoint knows it")
+    if adapter is not None:
+        from fluents.prompts.transcript import VERSION
+        from fluents.weights import open_adapter
+
+        if open_adapter(adapter).facts.prompt == VERSION:
+            _refuse("adapter", setting=None if setting == "default" else setting)
+            from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker
+
+            return TranscriptTracker(
+                TranscriptSettings(
+                    str(adapter),
+                    samples=samples or 1,
+                    max_changes=max_changes,
+                    min_confidence=min_confidence,
+                    seed=seed,
+                )
+            )
+    _refuse("setting", min_confidence=min_confidence)
     from fluents.trackers.local import LocalTracker, local_settings
 
     return LocalTracker(local_settings(setting, adapter=adapter, samples=samples, max_changes=max_changes, seed=seed))

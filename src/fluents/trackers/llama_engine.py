@@ -1,4 +1,4 @@
-"""The embedded model in this process: llama.cpp with the base weights and an adapter merged into them."""
+"""The embedded model in this process: llama.cpp with base weights and an adapter, merged into them or beside them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from fluents import jsonl
 from fluents.decoding import Sampling
@@ -30,6 +30,23 @@ class Sampler(Protocol):
     ) -> list[str]: ...
 
 
+class WrittenToken(NamedTuple):
+    """A token of an answer and the logarithm of its probability, before temperature."""
+
+    text: bytes
+    logprob: float
+
+
+class WrittenAnswer(NamedTuple):
+    """What the model wrote."""
+
+    text: str
+    tokens: tuple[WrittenToken, ...]
+    """Of the whole text; empty where they were not asked for."""
+    ended: bool
+    """Whether the model ended it, and was not cut off."""
+
+
 class ModelError(FluentsError):
     """The embedded model could not be loaded or could not answer."""
 
@@ -38,10 +55,13 @@ class Engine:
     """The model, loaded once, answering one prompt at a time with several samples side by side.
 
     The same seed gives the same answers: that needs one prompt a request, always in the first slot, and no prompt
-    cache; all these would change the batches and with them the last bits of the numbers.
+    cache, or one that holds the same each time; all these would change the batches and with them the last bits of the
+    numbers.
     """
 
-    def __init__(self, model: Path, *, slots: int, context: int, threads: int | None = None) -> None:
+    def __init__(
+        self, model: Path, *, slots: int, context: int, threads: int | None = None, adapter: Path | None = None
+    ) -> None:
         # Threads that wait for each other spin for a moment only: without end, beside another busy program, they would
         # take its time and ours; not at all, waking them would take half the time of every layer.
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -55,6 +75,8 @@ class Engine:
         params.n_ctx = context
         params.cache_ram_mib = 0
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads or free_cores()
+        if adapter is not None:
+            params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(adapter), 1.0)]
         # llama.cpp opens a port on loopback whether one wants it or not: nobody else shall use it.
         params.api_keys = [secrets.token_hex()]
         self.slots = slots
@@ -82,14 +104,35 @@ class Engine:
 
         `on_line` is told every line of any answer as it is written, from another thread. Threads take turns.
         """
-        if self._server is None:
-            raise ModelError("the model has been closed")
         texts: list[str] = []
         with self._alone:
             while len(texts) < sampling.samples:
                 count = min(self.slots, sampling.samples - len(texts))
-                texts += self._round(prompt, sampling, seed + len(texts), count, grammar, on_line)
+                answers = self._round(prompt, sampling, seed + len(texts), count, grammar, on_line)
+                texts += [answer.text for answer in answers]
         return texts
+
+    def continue_from(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        *,
+        fresh: bool,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[WrittenAnswer]:
+        """Answers with the probabilities of their tokens, to a prompt that goes on from the last one and its answer.
+
+        What both have in common is not read again. A `fresh` prompt begins anew: it is read as a whole, so that its
+        answers do not depend on what was asked before.
+        """
+        answers: list[WrittenAnswer] = []
+        with self._alone:
+            while len(answers) < sampling.samples:
+                count = min(self.slots, sampling.samples - len(answers))
+                caching = {"cache_prompt": not fresh or bool(answers), "logprobs": 1}
+                answers += self._round(prompt, sampling, seed + len(answers), count, None, on_line, caching)
+        return answers
 
     def _round(
         self,
@@ -99,7 +142,10 @@ class Engine:
         count: int,
         grammar: str | None,
         on_line: Callable[[str], None] | None = None,
-    ) -> list[str]:
+        more: dict[str, Any] | None = None,
+    ) -> list[WrittenAnswer]:
+        if self._server is None:
+            raise ModelError("the model has been closed")
         request = {
             "prompt": prompt,
             "n": count,
@@ -112,9 +158,12 @@ class Engine:
             "cache_prompt": False,
             "id_slot": 0,
             "stream": True,
-        } | ({"grammar": grammar} if grammar else {})
+        } | (more or {})
+        if grammar:
+            request["grammar"] = grammar
         parts = [""] * count
-        ended: set[int] = set()
+        tokens: list[list[WrittenToken]] = [[] for _ in range(count)]
+        ended: dict[int, str] = {}
         failed: list[str] = []
         stop, done = threading.Event(), threading.Event()
 
@@ -124,10 +173,12 @@ class Engine:
                     failed.append(str(item["error"].get("message", "unknown error")))
                 for choice in item.get("choices", ()):
                     parts[choice["index"]] += choice["text"]
+                    for token in (choice.get("logprobs") or {}).get("content", ()):
+                        tokens[choice["index"]].append(WrittenToken(bytes(token["bytes"]), token["logprob"]))
                     if on_line and choice["text"].endswith("\n"):
                         on_line(parts[choice["index"]].splitlines()[-1])
                     if choice.get("finish_reason"):
-                        ended.add(choice["index"])
+                        ended[choice["index"]] = choice["finish_reason"]
             return stop.is_set()
 
         def work() -> None:
@@ -150,7 +201,7 @@ class Engine:
             raise
         if failed or len(ended) < count:  # an answer without its end must not pass for a short one
             raise ModelError(f"the model could not answer: {failed[0] if failed else 'it broke off'}")
-        return parts
+        return [WrittenAnswer(parts[i], tuple(tokens[i]), ended[i] == "stop") for i in range(count)]
 
     def close(self) -> None:
         """Let go of the model and its memory."""

@@ -1,0 +1,272 @@
+"""The embedded tracker: base weights and an adapter, offline, one pass over one growing transcript.
+
+The model reads each step once, sees what it said of the earlier ones, and writes the changes of the step, the most
+important first. Every change has a confidence.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from fluents.decoding import Sampling
+from fluents.decoding.confidence import (
+    Features,
+    calibration_path,
+    line_features,
+    mean_features,
+    read_calibrations,
+    way_of,
+)
+from fluents.decoding.consensus import Consensus, consensus
+from fluents.decoding.state_carryover import KnownStates
+from fluents.errors import FluentsWarning, InputError
+from fluents.prompts.transcript import MAX_BYTES, VERSION, Transcript, read_answer
+from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
+from fluents.segmentation.languages import warn_of_language
+from fluents.text.mentions import mentioned
+from fluents.trackers import Listener, Tracker
+from fluents.trackers.llama_engine import Engine, WrittenAnswer
+from fluents.version import __version__
+from fluents.weights import ensure
+from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
+
+LANGUAGES = ("en",)
+"""The languages the shipped adapters were trained on."""
+MAX_TOKENS = 256
+"""Of an answer: the longest of our corpus has about 180."""
+MAX_SLOTS = 16
+"""So many samples are drawn side by side."""
+
+
+@dataclass(frozen=True)
+class TranscriptSettings:
+    """How the tracker works."""
+
+    adapter: str
+    """The name of a shipped adapter, or the path of a file."""
+    samples: int = 1
+    """One is the likeliest answer; several are drawn with `temperature`, and what they agree on is taken."""
+    temperature: float = 0.8
+    consensus: Consensus = field(default_factory=lambda: Consensus(exact=4, most=12, distinct=True))
+    max_changes: int | None = None
+    """At most so many changes a step."""
+    min_confidence: float | None = None
+    """Changes below it are left out at the end. None is the value chosen for the adapter; 0 keeps all."""
+    seed: int = 1
+
+    @property
+    def sampling(self) -> Sampling:
+        if self.samples == 1:
+            return Sampling(samples=1, temperature=0, max_tokens=MAX_TOKENS)
+        return Sampling(self.samples, self.temperature, top_k=0, top_p=1.0, max_tokens=MAX_TOKENS)
+
+
+class TranscriptModel(Protocol):
+    """Whatever continues a transcript: the engine, or a script in its place."""
+
+    def continue_from(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        *,
+        fresh: bool,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[WrittenAnswer]: ...
+
+
+class Draft(NamedTuple):
+    """A change that the model wrote, and what its confidence depends on."""
+
+    change: StateChange
+    features: Features
+
+
+class TranscriptTracker(Tracker):
+    """Tracks with the embedded model, which is loaded when the first procedure is tracked."""
+
+    def __init__(
+        self,
+        settings: TranscriptSettings,
+        model: TranscriptModel | None = None,
+        calibration: Callable[[Features], float] | None = None,
+    ) -> None:
+        self.settings = settings
+        self._adapter = open_adapter(settings.adapter)
+        if self._adapter.facts.prompt != VERSION:
+            raise InputError(
+                f"the adapter was trained with the prompt {self._adapter.facts.prompt}, not with {VERSION}",
+                where=self._adapter.path,
+                fix="train it again with this version of fluents",
+            )
+        shipped = read_calibrations(calibration_path(self._adapter.path)).get(way_of(settings.samples))
+        self._confidence = calibration or shipped
+        if settings.min_confidence and self._confidence is None:
+            raise InputError(
+                "`min_confidence` needs an adapter with a file of calibrations, and this one has none",
+                where=self._adapter.path,
+                fix="leave out `min_confidence`",
+            )
+        if settings.min_confidence is None and shipped is not None and calibration is None:
+            self.settings = replace(settings, min_confidence=shipped.min_confidence)
+        self._given = self._model = model
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        return Provenance(
+            tracker="transcript",
+            model=f"{self._adapter.base} + {self._adapter.name}",
+            prompt=VERSION,
+            decoding=self._decoding(),
+            seed=self.settings.seed,
+            version=__version__,
+        )
+
+    def track(self, procedure: Procedure, listener: Listener | None = None, done: Trace | None = None) -> Trace:
+        """The changes of every step, each knowing its confidence and whether the text mentions its entity.
+
+        Until the last step, the listener's traces also hold the changes below `min_confidence`: the next steps build
+        on all that the model said. Issues a FluentsWarning if the text is in a language that the shipped adapters do
+        not know (`LANGUAGES`), or so long that the model no longer sees the first steps.
+        """
+        if self._adapter.name in ADAPTERS:
+            warn_of_language(procedure, LANGUAGES)
+        listener = listener or Listener()
+        covered = () if done is None else done.covered_steps
+        listener.on_start(procedure, len(covered))
+        trace = Trace(procedure=procedure, covered=(), provenance=self.provenance)
+        transcript, known, fresh = Transcript(procedure), KnownStates(), True
+        for step in range(1, len(procedure.steps) + 1):
+            if done is not None and step in covered:
+                changes, rejects = done.at(step), tuple(reject for reject in done.rejects if reject.step == step)
+                known.enter(changes)
+            else:
+                drafts, rejects = self._answer(transcript, step, fresh, listener.on_draft)
+                changes = self._finished(procedure, known, drafts)
+                fresh = False
+            transcript.answer(changes)
+            trace = _extended(trace, step, changes, rejects)
+            if step not in covered:
+                listener.on_step(trace if trace.covered is not None else self._cut(trace))
+        _warn_if_dropped(transcript, procedure)
+        return self._cut(trace) if procedure.steps else trace.replace(covered=None)
+
+    def close(self) -> None:
+        """Let go of the model, which stays loaded for other trackers for a while."""
+        self._model = self._given
+
+    def _answer(
+        self, transcript: Transcript, step: int, fresh: bool, on_line: Callable[[str], None]
+    ) -> tuple[list[Draft], tuple[Reject, ...]]:
+        """What the model says of a step, or what its samples agree on."""
+        seed = (self.settings.seed * 1_000_003 + step * 4_099) % 2**31
+        answers = self._loaded().continue_from(
+            transcript.prompt, self.settings.sampling, seed, fresh=fresh, on_line=on_line
+        )
+        samples: list[list[Draft]] = []
+        rejects: list[Reject] = []
+        for answer in answers:
+            lines, unread = read_answer(answer.text, step, ended=answer.ended)
+            features = line_features(answer.tokens)
+            samples.append([Draft(line.change, features[line.number]) for line in lines])
+            rejects += unread
+        return samples[0] if len(samples) == 1 else _agreed(samples, self.settings.consensus), tuple(rejects)
+
+    def _finished(self, procedure: Procedure, known: KnownStates, drafts: list[Draft]) -> tuple[StateChange, ...]:
+        """The changes of a step: tidied, the first of them where they are too many, each with its confidence."""
+        found = []
+        for change, features in drafts:
+            more: dict[str, Any] = {"mentioned": mentioned(procedure, change.step, change.entity)}
+            if self._confidence is not None:
+                features = {**features, "mentioned": float(more["mentioned"]), "drafts": float(len(drafts))}
+                if change.support is not None:
+                    features["support"] = change.support
+                more["confidence"] = self._confidence(features)
+            found.append(change.replace(**more))
+        return tuple(known.enter(found[: self.settings.max_changes]))
+
+    def _cut(self, trace: Trace) -> Trace:
+        """A finished trace without the changes of low confidence."""
+        least = self.settings.min_confidence
+        if not least:
+            return trace
+        return trace.replace(changes=tuple(c for c in trace.changes if c.confidence is None or c.confidence >= least))
+
+    def _loaded(self) -> TranscriptModel:
+        if self._model is None:
+            self._model = loaded_engine(self._adapter, min(self.settings.samples, MAX_SLOTS))
+        return self._model
+
+    def _decoding(self) -> dict[str, Any]:
+        found: dict[str, Any] = asdict(self.settings.sampling)
+        if self.settings.samples > 1:
+            found |= {f"consensus_{name}": value for name, value in asdict(self.settings.consensus).items()}
+        if self.settings.max_changes is not None:
+            found["max_changes"] = self.settings.max_changes
+        return found | {"min_confidence": self.settings.min_confidence or 0.0}
+
+
+def _agreed(samples: list[list[Draft]], settings: Consensus) -> list[Draft]:
+    """What samples agree on; the features of a change are the means over the samples that hold it word for word."""
+    held: dict[tuple[str, ...], list[Features]] = {}
+    for sample in samples:
+        for change, features in sample:
+            held.setdefault(_wording(change), []).append(features)
+    found = consensus([[draft.change for draft in sample] for sample in samples], settings)
+    return [Draft(change, mean_features(held[_wording(change)])) for change in found]
+
+
+def _wording(change: StateChange) -> tuple[str, ...]:
+    return tuple(field.lower() for field in (change.entity, change.attribute, change.before, change.after))
+
+
+def _extended(trace: Trace, step: int, changes: tuple[StateChange, ...], rejects: tuple[Reject, ...]) -> Trace:
+    """The trace with one more step."""
+    covered = (*(trace.covered or ()), step)
+    return trace.replace(
+        changes=trace.changes + changes,
+        rejects=trace.rejects + rejects,
+        covered=None if len(covered) == len(trace.procedure.steps) else covered,
+    )
+
+
+def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
+    if transcript.dropped:
+        warnings.warn(
+            f"{procedure.id} is long: in its last steps the model no longer saw steps 1 to {transcript.dropped}. "
+            "Split it into shorter procedures if that matters",
+            FluentsWarning,
+            stacklevel=3,
+        )
+
+
+_engines: OrderedDict[tuple[str, int], Engine] = OrderedDict()
+_loading = threading.Lock()
+
+
+def loaded_engine(adapter: Adapter, slots: int) -> Engine:
+    """The base weights with an adapter beside them. They stay loaded until others are asked for."""
+    key = adapter.sha256, slots
+    with _loading:
+        if key not in _engines:
+            _engines.clear()  # freed when the last tracker lets go of it: memory may hold one only
+            _engines[key] = transcript_engine(ensure(adapter.base), adapter.path, slots)
+        return _engines[key]
+
+
+def transcript_engine(model: Path, adapter: Path | None, slots: int = 1, threads: int | None = None) -> Engine:
+    """An engine with room for the longest transcript and as many answers as there are slots."""
+    return Engine(model, slots=slots, context=MAX_BYTES + slots * MAX_TOKENS, threads=threads, adapter=adapter)
+
+
+def unload() -> None:
+    """Free the memory of an engine that no tracker uses."""
+    with _loading:
+        _engines.clear()
