@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fluents.cli.options import with_options
+from fluents.cli.options import changed, with_options
 from fluents.cli.output import messages, show, show_json
 from fluents.cli.salience_options import ScoredSalient
 from fluents.errors import InputError
@@ -283,7 +283,8 @@ def compare(
     second: Annotated[str, typer.Argument(metavar="B", help="Predictions of the other.")],
     gold: Gold,
     metric: Annotated[
-        Literal["original", "cluster", "schemata", "states", "complete", "crepe"], typer.Option(help="Metric.")
+        Literal["original", "cluster", "schemata", "states", "complete", "crepe", "readers"],
+        typer.Option(help="Metric to compare by."),
     ] = "original",
     mode: ModeOption = "compat",
     *,
@@ -300,6 +301,8 @@ def compare(
 
     if (first, second, gold).count("-") > 1:
         raise InputError("standard input can be read only once", fix="write it to a file first")
+    if metric != "cluster" and (foreign := changed(embedder)):
+        raise InputError(f"{foreign[0]} is for --metric cluster", fix="add --metric cluster, or leave it out")
     options = {"embedder": embedder.load()} if metric == "cluster" else {}
     meant = metrics.held(metrics.read_sides(metric, gold, ())[0])
     scores = []

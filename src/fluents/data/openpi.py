@@ -105,10 +105,7 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
     for procedure_id, run in groupby(rows, key=lambda row: row.procedure_id):
         steps = list(run)
         if in_pieces and not any(row.has_text for row in steps):
-            for piece in _pieces(steps):
-                with wrong_shape_is_input_error("this step is not in the OpenPI shape", piece[0].where):
-                    trace = _trace(procedure_id, piece, dataset)
-                yield trace
+            yield from (_trace(procedure_id, piece, dataset) for piece in _pieces(steps))
             continue
         if procedure_id in seen:
             raise InputError(f"the steps of {procedure_id!r} are in two places", where=steps[0].where, fix="sort by id")
@@ -122,9 +119,7 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
                     f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}", where=row.where
                 )
             last = row.step
-        with wrong_shape_is_input_error("this step is not in the OpenPI format", steps[0].where, _FIX):
-            trace = _trace(procedure_id, steps, dataset)
-        yield trace
+        yield _trace(procedure_id, steps, dataset)
 
 
 def _pieces(rows: Sequence[OpenPIRow]) -> Iterator[list[OpenPIRow]]:
@@ -139,6 +134,11 @@ def _pieces(rows: Sequence[OpenPIRow]) -> Iterator[list[OpenPIRow]]:
 
 
 def _trace(procedure_id: str, rows: Sequence[OpenPIRow], dataset: str) -> Trace:
+    with wrong_shape_is_input_error("this step is not in the OpenPI format", rows[0].where, _FIX):
+        return _checked_trace(procedure_id, rows, dataset)
+
+
+def _checked_trace(procedure_id: str, rows: Sequence[OpenPIRow], dataset: str) -> Trace:
     changes: list[StateChange] = []
     rejects = []
     annotations: list[Annotation] = []
