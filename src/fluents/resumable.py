@@ -133,7 +133,7 @@ class ResumableOutput:
                 raise InputError(
                     "this file holds the results of an interrupted run",
                     where=self.part,
-                    fix="`resume` it, or delete this file to begin anew",
+                    fix="go on with `resume`, or delete this file to begin anew",
                 )
             self._read_part()
             return

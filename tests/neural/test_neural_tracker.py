@@ -283,7 +283,7 @@ def test_a_full_device_is_said_so(checkpoints: dict[str, Path], monkeypatch: pyt
     monkeypatch.setattr(Network, "generate", full)
     with pytest.raises(FluentsError, match="memory is full") as caught:
         _tracker(checkpoints["emem"]).track(PROCEDURES[0])
-    assert "--rows" in str(caught.value)
+    assert "`rows`" in str(caught.value)
 
 
 def test_the_command_line_trains_tracks_and_sweeps(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ def test_a_full_device_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Network, "read", full)
     with pytest.raises(OutOfMemory, match="memory is full") as caught:
         train(begin(tmp_path, "bart"), gold(), [], tmp_path / "run", _settings())
-    assert "--batch" in str(caught.value)
+    assert "`batch`" in str(caught.value)
 
 
 def test_a_damaged_state_is_said_so(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_damaged_state_is_said_so(tmp_path: Path) -> None:
         train(begin(tmp_path, "bart"), gold(), [], out, _settings(), stop)
     state = out / "epoch-1.safetensors"
     state.write_bytes(state.read_bytes()[:1000])
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot read the checkpoint"):
         train(begin(tmp_path, "bart"), gold(), [], out, _settings())
     log = json.loads((out / "train.json").read_text())
     (out / "train.json").write_text(json.dumps(log | {"log": ["damaged"]}))
