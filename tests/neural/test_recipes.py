@@ -71,7 +71,9 @@ def test_the_recipes_run_on_tiny_models(tmp_path: Path, monkeypatch: pytest.Monk
     for recipe in sorted(RECIPES, key=lambda recipe: recipe.stem):  # a first stage has the shorter name
         for line in filter(lambda line: line.startswith("fluents"), recipe.read_text().splitlines()):
             line = re.sub(r"--arch (\w+) --download", r"--arch \1 --model \1 --from-scratch", line)
-            line = re.sub(r"(--data|track-neural) openpi\S*", r"\1 gold.jsonl", line).replace("--epochs 30", "--epochs 1")
+            line = re.sub(r"(--data|track-neural) openpi\S*", r"\1 gold.jsonl", line).replace(
+                "--epochs 30", "--epochs 1"
+            )
             done = CliRunner().invoke(app, shlex.split(line)[1:])
             assert done.exit_code == 0, done.output
         said = jsonl.read(tmp_path / "runs" / recipe.stem / "test.jsonl")
