@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check benchmark docs clean
+.PHONY: setup demo test test-newest check benchmark docs clean
 
 setup: $(STAMP)
 
@@ -13,6 +13,14 @@ demo: setup
 
 test: check
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --cov --cov-report=term --durations=10
+
+# The fast tests on the newest Python of this machine, beside the one that .venv has.
+test-newest:
+	@newest=$$(for minor in 14 13 12; do command -v python3.$$minor || ls -d "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.$$minor.*/bin/python; done 2> /dev/null | head -1); \
+	if [ -z "$$newest" ]; then echo "no Python newer than 3.11 on this machine"; exit 0; fi; \
+	$$newest -m venv .venv-newest && .venv-newest/bin/python -m pip install --quiet --upgrade 'pip>=25.1' && \
+	.venv-newest/bin/python -m pip install --quiet --editable '.[data]' --group dev && \
+	OMP_WAIT_POLICY=passive .venv-newest/bin/python -m pytest -q -m 'not slow'
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -35,4 +43,4 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-newest .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
