@@ -16,7 +16,11 @@ test: check
 
 # The fast tests on the newest Python of this machine, beside the one that .venv has.
 test-newest:
-	@newest=$$(for minor in 14 13 12; do command -v python3.$$minor || ls -d "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.$$minor.*/bin/python; done 2> /dev/null | head -1); \
+	@newest=$$(for minor in 14 13 12; do \
+	  for python in python3.$$minor "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.$$minor.*/bin/python; do \
+	    $$python -c 'import venv' 2> /dev/null && echo $$python; \
+	  done; \
+	done | head -1); \
 	if [ -z "$$newest" ]; then echo "no Python newer than 3.11 on this machine"; exit 0; fi; \
 	$$newest -m venv .venv-newest && .venv-newest/bin/python -m pip install --quiet --upgrade 'pip>=25.1' && \
 	.venv-newest/bin/python -m pip install --quiet --editable '.[data]' --group dev && \
