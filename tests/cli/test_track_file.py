@@ -120,6 +120,7 @@ def test_steps_without_an_answer_end_in_status_1_and_are_asked_again(
     done = track()
     assert done.status == 1
     assert "1 step got no answer; run the command again with --resume to ask again" in done.err
+    assert "1 step got no answer" in track("--quiet").err, "it is an error"
     assert read(tmp_path / "out.jsonl")[0].covered == (1, 3)
     assert track("--resume").status == 1, "still none"
     server.fault = lambda number, body: None  # noqa: ARG005

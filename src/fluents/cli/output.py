@@ -116,6 +116,7 @@ def resumable_output(path: str, settings: Mapping[str, Any], **options: Any) -> 
             opened = True
             yield output
     except BaseException:
+        messages.quiet = False  # this belongs to the error
         if opened and output.count:
             note = f"finished results are in {output.part}; run the command again with --resume to go on"
             messages.print(note, markup=False, soft_wrap=True)

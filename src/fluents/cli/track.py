@@ -195,6 +195,7 @@ def track_all(
                 shown += output.traces()
     if is_regular(to.output):
         messages.print(f"wrote {counted(output.count, 'procedure')} to {to.output}", markup=False, soft_wrap=True)
+    messages.quiet = to.quiet and not missing and not skipped
     if missing:
         fix = "; run the command again with --resume to ask again" if is_regular(to.output) else ""
         messages.print(f"{counted(missing, 'step')} got no answer{fix}", markup=False, soft_wrap=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 from fluents.download import sha256_of
 from fluents.errors import ChecksumError, DataMissingError, InputError, UnknownNameError
-from fluents.installation import install_command
 from fluents.weights.base_weights import BASES, DEFAULT
 
 FOLDER = Path(__file__).with_name("adapters")
@@ -115,12 +114,15 @@ def open_adapter(name_or_path: str | Path) -> Adapter:
 
 def _checked(adapter: Adapter) -> Adapter:
     """A shipped adapter whose file is the one that was shipped."""
+    is_there = adapter.path.is_file()
+    if is_there and sha256_of(adapter.path) == adapter.sha256:
+        return adapter
+    from fluents.installation import install_command
+
     again = f"{install_command()} --force-reinstall --no-deps"
-    if not adapter.path.is_file():
-        raise DataMissingError(f"the adapter {adapter.name} is not in this installation", where=adapter.path, fix=again)
-    if sha256_of(adapter.path) != adapter.sha256:
+    if is_there:
         raise ChecksumError(f"the adapter {adapter.name} is damaged", where=adapter.path, fix=again)
-    return adapter
+    raise DataMissingError(f"the adapter {adapter.name} is not in this installation", where=adapter.path, fix=again)
 
 
 def _from_file(path: Path) -> Adapter:
