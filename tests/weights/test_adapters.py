@@ -78,9 +78,12 @@ def test_a_trained_file_says_its_base_styles_and_data(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", FACTS)
 def test_a_file_without_the_metadata_is_refused(tmp_path: Path, missing: str) -> None:
-    file = write_file(tmp_path / "old.gguf", {key: value for key, value in FACTS.items() if key != missing})
-    with pytest.raises(InputError, match=f"lacks the metadata {missing}\n"):
-        open_adapter(file)
+    without = {key: value for key, value in FACTS.items() if key != missing}
+    other_type: str | list[str] = "a text" if isinstance(FACTS[missing], list) else ["a", "list"]
+    for facts in (without, without | {missing: other_type}):
+        file = write_file(tmp_path / "old.gguf", facts)
+        with pytest.raises(InputError, match=f"lacks the metadata {missing}\n"):
+            open_adapter(file)
 
 
 def test_other_files_are_refused_in_plain_words(tmp_path: Path) -> None:

@@ -126,20 +126,23 @@ def _checked(adapter: Adapter) -> Adapter:
 
 
 def _from_file(path: Path) -> Adapter:
-    sha256 = sha256_of(path)
+    try:
+        sha256 = sha256_of(path)
+    except OSError as error:
+        raise InputError(f"cannot read the adapter: {error.strerror or error}", where=path) from None
     for shipped in ADAPTERS.values():
         if shipped.sha256 == sha256:
             return replace(shipped, path=path)
     found = _read_metadata(path)
     if found.get("adapter.type") != "lora":
         raise InputError("this GGUF file is not a LoRA adapter", where=path, fix=_TRAINED)
-    keys = {field.name: f"fluents.{field.name}" for field in fields(AdapterFacts)}
-    missing = [key for key in keys.values() if key not in found]
+    values: dict[str, Any] = {field.name: found.get(f"fluents.{field.name}") for field in fields(AdapterFacts)}
+    lists = ("styles", "data")
+    missing = [f"fluents.{name}" for name, v in values.items() if not isinstance(v, list if name in lists else str)]
     if missing:
         fix = "start the same `fluents train adapter` again: a finished run only writes the file anew"
         raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=fix)
-    values: dict[str, Any] = {name: found[key] for name, key in keys.items()}
-    facts = AdapterFacts(**values | {name: tuple(values[name]) for name in ("styles", "data")})
+    facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
     if facts.base not in BASES or BASES[facts.base].sha256 != facts.base_sha256:
         raise InputError(
             f"this adapter belongs to other base weights: {facts.base!r} with SHA-256 {facts.base_sha256[:12]}…",
@@ -154,7 +157,5 @@ def _read_metadata(path: Path) -> dict[str, Any]:
 
     try:
         return {name: field.contents() for name, field in gguf.GGUFReader(str(path)).fields.items()}
-    except OSError as error:
-        raise InputError(f"cannot read the adapter: {error.strerror or error}", where=path) from None
-    except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:  # all that its reader raises
+    except (OSError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:  # all that its reader raises
         raise InputError(f"this is not a complete GGUF file: {error}", where=path, fix=_TRAINED) from None

@@ -44,7 +44,7 @@ def _merge(base: Path, adapter: Path, out: Path) -> None:
         raise InputError("this GGUF is not a LoRA adapter", where=adapter)
     alpha = float(lora.fields[gguf.Keys.Adapter.LORA_ALPHA].contents())
     parts = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in lora.tensors}
-    writer = gguf.GGUFWriter(str(out), "llama")
+    writer = gguf.GGUFWriter(str(out), reader.fields["general.architecture"].contents())
     for field in reader.fields.values():
         if not field.name.startswith("GGUF.") and field.name != "general.architecture":  # which the writer adds
             kinds = field.types
