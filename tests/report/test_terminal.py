@@ -46,3 +46,16 @@ def test_a_very_narrow_terminal_breaks_words_and_loses_none() -> None:
 
 def test_a_procedure_without_a_goal_is_named_once() -> None:
     assert _lines(procedure_view(_trace("").procedure), 80)[0].split() == ["soup"]
+
+
+def test_confidences_are_shown_where_there_are_any_and_what_is_likely_wrong_is_dim() -> None:
+    trace = _trace()
+    sure, unsure = (c.replace(confidence=share) for c, share in zip(trace.changes, (0.871, 0.2), strict=True))
+    lines = _lines(trace_view(trace.replace(changes=(sure, unsure))), 140)
+    assert [word for line in lines for word in line.split() if word.startswith("0.")] == ["0.87", "0.20"]
+    console = Console(width=140, force_terminal=True, color_system="standard")
+    with console.capture() as capture:
+        console.print(trace_view(trace.replace(changes=(sure, unsure))))
+    first, second = (line for line in capture.get().splitlines() if "0." in line)
+    assert "\x1b[31m" in first, "before is red"
+    assert "\x1b[31m" not in second

@@ -267,3 +267,14 @@ def test_every_colour_of_text_has_contrast_enough_on_every_ground(scheme: str) -
         for ink in ("ink", "quiet", "accent", "exact", "gold"):
             low, high = sorted((_luminance(colour[ground]), _luminance(colour[ink])))
             assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)
+
+
+def test_a_confidence_is_shown_and_explained_and_decides_before_support() -> None:
+    change = StateChange(step=1, entity="pot", attribute="heat", before="cold", after="hot", support=0.9)
+    trace = Trace(procedure=Procedure(goal="Cook", steps=("Heat it.",)), changes=(change.replace(confidence=0.31),))
+    page = to_html([trace])
+    assert "0.31" in page
+    assert "confidence: how likely" in page
+    assert page.count(" in grey") == 1
+    assert 'class="change unsure"' in page
+    assert 'class="change unsure"' not in to_html([trace.replace(changes=(change,))])

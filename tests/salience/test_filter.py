@@ -173,6 +173,18 @@ def test_a_trace_without_support_is_an_error_not_an_empty_one() -> None:
     assert keep(empty, min_support=0.5) == empty
 
 
+def test_changes_that_are_likely_wrong_go() -> None:
+    changes = (one.replace(confidence=share) for one, share in zip(SOUP.changes, (0.9, 0.2, 0.5, 0, 0.1), strict=True))
+    trace = SOUP.replace(changes=tuple(changes))
+    kept = keep(trace, min_confidence=0.5)
+    assert left(kept) == [(1, "leek"), (2, "leek")]
+    assert kept.provenance.decoding["min_confidence"] == 0.5
+    assert keep(kept, min_confidence=0.3) == kept
+    assert str(Keep(min_confidence=0.25)) == "confidence>=0.25"
+    with pytest.raises(InputError, match="needs changes with a confidence"):
+        keep(SOUP, min_confidence=0.5)
+
+
 def test_the_front_door_rates_what_nobody_rated_and_refuses_to_keep_everything() -> None:
     assert left(keep(SOUP.replace(salience=()), top=1)) == [(1, "leek"), (2, "leek")]
     assert left(keep(SOUP, min_salience=4)) == left(keep_rated(SOUP, Keep(min_salience=4)))

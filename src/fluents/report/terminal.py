@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fluents.records import Procedure, StateChange, Trace
+from fluents.report.trace_layout import is_unsure
 from fluents.text.plurals import counted as counted
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -41,10 +42,11 @@ def trace_view(trace: Trace) -> RenderableType:
     if kept:
         parts.append(plain(f"only what matters is shown (salience {kept})", "yellow"))
     nothing = "   no change of these" if kept else "   no change"
-    rows = {step: [_cells(change) for change in changes] for step, _, changes in trace.by_step()}
+    sure = any(change.confidence is not None for change in trace.changes)
+    rows = {step: [_cells(change, sure) for change in changes] for step, _, changes in trace.by_step()}
     widths = [
         min(limit, max((cells[column].cell_len for cells_of in rows.values() for cells in cells_of), default=1))
-        for column, limit in enumerate(_WIDEST)
+        for column, limit in enumerate(_WIDEST if sure else _WIDEST[:4])
     ]
     for step, text, _ in trace.by_step():
         parts.append(Text(f"\n{step} ", style="cyan").append_text(plain(text, "italic")))
@@ -55,7 +57,8 @@ def trace_view(trace: Trace) -> RenderableType:
     return Group(*parts)
 
 
-_WIDEST = (30, 20, 32, 32)
+_WIDEST = (30, 20, 32, 32, 4)
+"""Entity, attribute, before, after, confidence."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +91,21 @@ def _fitting(widths: Sequence[int], room: int) -> list[int]:
     return fitting
 
 
-def _cells(change: StateChange) -> tuple[Text, Text, Text, Text]:
+def _cells(change: StateChange, sure: bool) -> tuple[Text, ...]:
+    """The cells of a change; the last, its confidence, where the trace has any. What is likely wrong is dim."""
     other = change.alternatives
     before, after = " | ".join(other.before) or change.before, " | ".join(other.after) or change.after
-    return (
+    cells: tuple[Text, ...] = (
         plain(change.entity, "italic magenta" if change.mentioned is False else "bold"),
         plain(change.attribute),
         plain(before, "red"),
         plain(f"→ {after}" if after else "", "green"),
     )
+    if not sure:
+        return cells
+    if is_unsure(change):
+        cells = tuple(plain(cell.plain, "dim") for cell in cells)
+    return *cells, Text("" if change.confidence is None else f"{change.confidence:.2f}", style="dim")
 
 
 def _heading(procedure: Procedure) -> Text:

@@ -18,8 +18,8 @@ trace, not as long as entities times steps."""
 _WIDEST_SPAN = 1_000
 """HTML reads no larger colspan."""
 
-LEAST_SUPPORT = 0.5
-"""Changes with less support are shown in grey."""
+LEAST_SURE = 0.5
+"""Changes with less confidence, or without one with less support, are shown in grey."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,7 @@ class Matrix:
         changes = [entry.change for entry in self.entries]
         marks = {
             "unmentioned": any(change.mentioned is False for change in changes),
+            "confidence": any(change.confidence is not None for change in changes),
             "support": any(change.support is not None for change in changes),
             "salience": any(row.salience is not None for row in self.rows),
             "exact": self.gold is not None,
@@ -205,9 +206,9 @@ def _mean_salience(trace: Trace, gold: Trace | None, names: dict[str, str]) -> d
 
 
 def is_unsure(change: StateChange) -> bool:
-    """Whether so few samples agree with a change that a reader should doubt it."""
-    support = finite(change.support)
-    return support is not None and support < LEAST_SUPPORT
+    """Whether a change is so unlikely, or so few samples agree with it, that a reader should doubt it."""
+    share = finite(change.support if change.confidence is None else change.confidence)
+    return share is not None and share < LEAST_SURE
 
 
 def finite(value: float | None) -> float | None:

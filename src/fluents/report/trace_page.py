@@ -22,7 +22,7 @@ from markupsafe import Markup
 from fluents.errors import InputError
 from fluents.records import Provenance, Trace
 from fluents.report.terminal import counted
-from fluents.report.trace_layout import LEAST_SUPPORT, finite, is_unsure, matrix_of
+from fluents.report.trace_layout import LEAST_SURE, finite, is_unsure, matrix_of
 
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters, those that reorder the text around them, and what cannot be written as UTF-8."""
@@ -49,7 +49,7 @@ def to_html(
         title=title,
         matrices=matrices,
         has_gold=gold is not None,
-        least_support=LEAST_SUPPORT,
+        least_sure=LEAST_SURE,
         unpredicted=[trace for trace in expected.values() if trace.id not in {matrix.trace.id for matrix in matrices}],
         css=css,
         js=js,

@@ -1,11 +1,11 @@
-"""Filters: a trace without what has low salience or low support."""
+"""Filters: a trace without what has low salience, low support or low confidence."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from fluents.errors import InputError
 from fluents.records import Provenance, StateChange, Trace
@@ -18,12 +18,13 @@ EntityPlace: TypeAlias = tuple[str, int | None]
 """An entity, for a step or (None) for the goal."""
 
 NOTE = "salience"
-"""Where a trace's provenance says what was kept, in `decoding`; the least support kept stands there too."""
+"""Where a trace's provenance says what was kept, in `decoding`; the least support and confidence stand there too."""
 
 
 @dataclass(frozen=True)
 class Keep:
-    """What to keep: entities with at least this salience, no more than `top` of them, changes with this support."""
+    """What to keep: entities with at least this salience, no more than `top` of them, changes with this support
+    and this confidence."""
 
     min_salience: float | None = None
     top: int | None = None
@@ -32,6 +33,7 @@ class Keep:
     scope: Scope = "global"
     """Salience for the goal, or for each step by itself."""
     min_support: float | None = None
+    min_confidence: float | None = None
 
     @property
     def by_salience(self) -> bool:
@@ -46,6 +48,7 @@ class Keep:
             ("by ", self.rater or ""),
             ("", "" if self.scope == "global" else self.scope),
             ("support>=", "" if self.min_support is None else f"{self.min_support:g}"),
+            ("confidence>=", "" if self.min_confidence is None else f"{self.min_confidence:g}"),
         )
         return " ".join(f"{word}{value}" for word, value in said if value)
 
@@ -56,22 +59,26 @@ def keep(
     top: int | None = None,
     min_salience: float | None = None,
     min_support: float | None = None,
+    min_confidence: float | None = None,
     rater: str | None = None,
     scope: Scope = "global",
 ) -> Trace:
     """The trace with its `top` most salient entities, those rated at least `min_salience`, or both; and with changes
-    of at least `min_support`, the share of samples that agree on a change.
+    of at least `min_support`, the share of samples that agree on a change, and `min_confidence`, how likely it is
+    right.
 
     A trace that `rater` has not rated is rated by the offline method first. `scope` "local" decides step by step.
 
     >>> keep(trace, top=5)
-    >>> keep(trace, min_salience=3, min_support=0.5)
+    >>> keep(trace, min_salience=3, min_confidence=0.5)
     """
-    if top is None and min_salience is None and min_support is None:
-        raise InputError("nothing says what to keep", fix="give `top`, `min_salience` or `min_support`")
+    if top is None and min_salience is None and min_support is None and min_confidence is None:
+        raise InputError(
+            "nothing says what to keep", fix="give `top`, `min_salience`, `min_support` or `min_confidence`"
+        )
     if top is not None and top < 1:
         raise InputError(f"`top` is {top}", fix="keep at least 1 entity")
-    return keep_salient(trace, Keep(min_salience, top, rater, scope, min_support))
+    return keep_salient(trace, Keep(min_salience, top, rater, scope, min_support, min_confidence))
 
 
 def keep_salient(trace: Trace, wanted: Keep) -> Trace:
@@ -95,7 +102,9 @@ def keep_rated(trace: Trace, wanted: Keep) -> Trace:
     that nobody takes what is left for all there was. Applying it again changes nothing.
     """
     if wanted.min_support is not None:
-        trace = _supported(trace, wanted.min_support)
+        trace = _at_least(trace, "support", wanted.min_support)
+    if wanted.min_confidence is not None:
+        trace = _at_least(trace, "confidence", wanted.min_confidence)
     if not wanted.by_salience:
         return trace
     wanted = replace(wanted, rater=_deciding(trace, wanted))
@@ -108,22 +117,32 @@ def keep_rated(trace: Trace, wanted: Keep) -> Trace:
     )
 
 
-def _supported(trace: Trace, least: float) -> Trace:
-    """The changes that enough samples agree on; one without a support is not known to have it, and goes."""
+_SOURCES = {
+    "support": "track it with several `samples`",
+    "confidence": "track it with one of the shipped embedded models",
+}
+"""Where a share comes from."""
+
+
+def _at_least(trace: Trace, share: Literal["support", "confidence"], least: float) -> Trace:
+    """The changes with enough support or confidence; one without it is not known to have enough, and goes."""
     if not trace.changes:
         return trace
-    noted = trace.provenance.decoding.get("min_support")
-    if noted is None and all(change.support is None for change in trace.changes):
+    name = f"min_{share}"
+    noted = trace.provenance.decoding.get(name)
+    found: list[float | None] = [getattr(change, share) for change in trace.changes]
+    if not noted and all(value is None for value in found):
         raise InputError(
-            "`min_support` needs changes with a support, and this trace has none",
+            f"`{name}` needs changes with a {share}, and this trace has none",
             where=trace.id,
-            fix="track it with several `samples`, or leave out `min_support`",
+            fix=f"{_SOURCES[share]}, or leave out `{name}`",
         )
-    changes = tuple(change for change in trace.changes if change.support is not None and change.support >= least)
+    enough = zip(trace.changes, found, strict=True)
+    changes = tuple(change for change, value in enough if value is not None and value >= least)
     name_of = canonical_names(trace)
     note = max(least, noted) if isinstance(noted, int | float) else least
     return _with_changes(trace, changes, {name_of.get(change.entity, change.entity) for change in changes}).replace(
-        provenance=trace.provenance.replace(decoding={**trace.provenance.decoding, "min_support": note})
+        provenance=trace.provenance.replace(decoding={**trace.provenance.decoding, name: note})
     )
 
 
@@ -157,7 +176,7 @@ def _deciding(trace: Trace, wanted: Keep) -> str | None:
 def _noted(provenance: Provenance, wanted: Keep) -> Provenance:
     notes = provenance.decoding.get(NOTE)
     before = notes.split("; ") if isinstance(notes, str) else []
-    said = str(replace(wanted, min_support=None))
+    said = str(replace(wanted, min_support=None, min_confidence=None))
     return provenance.replace(decoding={**provenance.decoding, NOTE: "; ".join(dict.fromkeys([*before, said]))})
 
 

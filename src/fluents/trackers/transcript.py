@@ -210,7 +210,7 @@ class TranscriptTracker(Tracker):
             found |= {f"consensus_{name}": value for name, value in asdict(self.settings.consensus).items()}
         if self.settings.max_changes is not None:
             found["max_changes"] = self.settings.max_changes
-        return found | {"min_confidence": self.settings.min_confidence or 0.0}
+        return found | ({} if self._confidence is None else {"min_confidence": self.settings.min_confidence or 0.0})
 
 
 def _agreed(samples: list[list[Draft]], settings: Consensus) -> list[Draft]:
