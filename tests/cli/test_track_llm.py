@@ -199,7 +199,7 @@ def test_a_dry_run_shows_the_questions_and_asks_nothing(track: Run, tea: Path) -
         (["--model", "m", "--examples", "x.jsonl"], "--examples without --shots"),
         (["--model", "m", "--shots", "1"], "--shots without --examples"),
         (["--model", "m", "--form", "whole", "--memory"], "--memory needs --form"),
-        (["--model", "m", "--form", "complete", "--pairs", "x.jsonl"], "--pairs are asked for their states"),
+        (["--model", "m", "--form", "complete", "--pairs", "x.jsonl"], "--pairs needs --form states"),
         (["--model", "m", "--pairs", "none.jsonl"], "neither a file nor a dataset"),
     ],
 )

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from fluents.cli.model_options import ModelOptions, open_model
 from fluents.cli.options import with_options
-from fluents.cli.output import messages
-from fluents.cli.parse_failures import ParseFailures
+from fluents.cli.output import messages, report_skipped
+from fluents.cli.parse_failures import report_parse_failures
 from fluents.cli.salience_options import Salient
 from fluents.cli.track import InputOptions, SamplingOptions, TraceOptions, track_all
-from fluents.errors import InputError
 from fluents.records import Procedure, Trace
 from fluents.text.plurals import counted
 
@@ -58,6 +57,25 @@ class LlmOptions:
     ] = None
     dry_run: Annotated[bool, _option("--dry-run", help="Print the prompts without asking.")] = False
 
+    def tracker(self, model: LanguageModel, sampling: SamplingOptions) -> LlmTracker:
+        """The tracker that asks a model in this way."""
+        from fluents.trackers.llm.settings import LlmSettings
+        from fluents.trackers.llm.tracker import llm_tracker
+
+        settings = LlmSettings(
+            form=self.form,
+            samples=sampling.samples or 1,
+            temperature=self.temperature,
+            verify=self.verify,
+            econd=self.econd,
+            memory=self.memory,
+            past=self.past,
+            shots=self.shots,
+            most=sampling.max_changes,
+            seed=sampling.seed,
+        )
+        return llm_tracker(model, settings, examples=self.examples, pairs=self.pairs)
+
 
 @with_options
 def track_llm(
@@ -76,8 +94,9 @@ def track_llm(
     Example: `fluents track-llm soup.md --model NAME --base-url http://127.0.0.1:8080/v1 --form whole`
     """
     if llm.dry_run:
-        wanted, _ = inputs.read(to.output, to.html)
-        dry_run(wanted, llm, sampling, to.as_json)
+        wanted, skipped = inputs.read(to.output, to.html)
+        print_questions(wanted, llm, sampling, to.as_json)
+        report_skipped(skipped)
     else:
         track_with_llm(llm, model, sampling, inputs, salient, to)
 
@@ -90,85 +109,37 @@ def track_with_llm(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track, and report at the end what was not answered and what was used."""
-    make = _maker(llm, sampling)  # before the model: what is wrong with the options costs nothing
+    """Track, and report at the end what could not be parsed and what was used."""
+    from fluents.trackers.llm.pipeline import NOT_VERIFIED
+
     wanted, skipped = inputs.read(to.output, to.html)
-    tally = Tally()
-    with open_model(model) as opened:
+    with open_model(model) as opened, report_parse_failures() as failures:
+        removed = 0
+
+        def count(trace: Trace) -> None:
+            nonlocal removed
+            removed += sum(reject.reason == NOT_VERIFIED for reject in trace.rejects)
+            failures.add(reject.reason for reject in trace.rejects if reject.reason != NOT_VERIFIED)
+
         try:
-            track_all(make(opened), wanted, skipped, salient, to, tally.add)
+            track_all(llm.tracker(opened, sampling), wanted, skipped, salient, to, count)
         finally:
-            tally.tell(verify=llm.verify)
+            if llm.verify:
+                messages.print(f"verification removed {counted(removed, 'pair')} (see the rejects)", soft_wrap=True)
 
 
-Maker: TypeAlias = "Callable[[LanguageModel], LlmTracker]"
-
-
-def _maker(llm: LlmOptions, sampling: SamplingOptions) -> Maker:
-    from fluents.data.file_formats import read_traces
-    from fluents.trackers.llm.examples import Shots
-    from fluents.trackers.llm.settings import LlmSettings
-    from fluents.trackers.llm.tracker import GivenPairs, LlmTracker
-
-    if llm.examples and not llm.shots:
-        raise InputError("`examples` without `shots`", fix="say how many `shots` to show")
-    if llm.pairs and llm.form != "states":
-        raise InputError("`pairs` are asked for their states", fix="leave out `pairs`, or use the form states")
-    settings = LlmSettings(
-        form=llm.form,
-        samples=sampling.samples or 1,
-        temperature=llm.temperature,
-        verify=llm.verify,
-        econd=llm.econd,
-        memory=llm.memory,
-        past=llm.past,
-        shots=llm.shots,
-        most=sampling.max_changes,
-        seed=sampling.seed,
-    )
-    shots = Shots(read_traces(llm.examples), llm.shots, sampling.seed, llm.examples) if llm.examples else None
-    pairs = GivenPairs(read_traces(llm.pairs), llm.pairs) if llm.pairs else None
-
-    def make(model: LanguageModel) -> LlmTracker:
-        return LlmTracker(model, settings, shots=shots, pairs=pairs)
-
-    return make
-
-
-class Tally:
-    """Counts what is reported at the end of a run."""
-
-    def __init__(self) -> None:
-        self._removed = 0
-        self._unread = ParseFailures()
-
-    def add(self, trace: Trace) -> None:
-        from fluents.trackers.llm.pipeline import NOT_VERIFIED
-
-        unread = [reject.reason for reject in trace.rejects if reject.reason != NOT_VERIFIED]
-        self._unread.add(unread)
-        self._removed += len(trace.rejects) - len(unread)
-
-    def tell(self, *, verify: bool) -> None:
-        if verify:
-            text = f"verification removed {counted(self._removed, 'pair')} (see the rejects)"
-            messages.print(text, markup=False, soft_wrap=True)
-        self._unread.tell()
-
-
-def dry_run(wanted: Sequence[Procedure], llm: LlmOptions, sampling: SamplingOptions, as_json: bool | None) -> None:
-    """Print all questions that do not depend on answers, and one of each kind that does for each step; ask nothing."""
+def print_questions(
+    wanted: Sequence[Procedure], llm: LlmOptions, sampling: SamplingOptions, as_json: bool | None
+) -> None:
+    """Print what would be asked, and ask nothing."""
     from fluents.llm import LanguageModel
-    from fluents.trackers.llm.dry_run import BYTES_PER_TOKEN, STAND_IN, DryRun, about_tokens
+    from fluents.trackers.llm.dry_run import BYTES_PER_TOKEN, STAND_IN, DryRun, about_tokens, questions
 
-    make = _maker(llm, sampling)
+    nobody = LanguageModel(DryRun(Procedure(id="none", steps=())), "")
     count = tokens = 0
-    for procedure in wanted:
-        rehearsal = DryRun(procedure)
-        make(LanguageModel(rehearsal, "", workers=1)).track(procedure)
-        for question in rehearsal.asked:
-            count, tokens = count + 1, tokens + about_tokens(question)
-            _print_question(procedure, question, about_tokens(question), as_json)
+    for procedure, question in questions(llm.tracker(nobody, sampling), wanted):
+        count, tokens = count + 1, tokens + about_tokens(question)
+        _print_question(procedure, question, about_tokens(question), as_json)
     text = f"{counted(count, 'question')}, about {tokens} input tokens ({BYTES_PER_TOKEN} bytes each); nothing was sent"
     messages.print(text, markup=False, soft_wrap=True)
     if llm.memory or llm.verify or (llm.form == "states" and not llm.pairs):

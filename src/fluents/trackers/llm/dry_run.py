@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from fluents.llm import Question
+from fluents.llm import LanguageModel, Question
 from fluents.prompts import llm as prompts
 from fluents.records import Procedure, StateChange
+
+if TYPE_CHECKING:
+    from fluents.trackers.llm.tracker import LlmTracker
 
 BYTES_PER_TOKEN = 4
 """English mostly has about so many; other languages and scripts fewer, which means more tokens."""
@@ -38,6 +43,16 @@ class DryRun:
         with self._lock:
             self.asked.append(question)
         return [self._answers[question.name]] * samples
+
+
+def questions(tracker: LlmTracker, procedures: Iterable[Procedure]) -> Iterator[tuple[Procedure, Question]]:
+    """All questions a tracker would ask that do not depend on answers, and one of each kind that does for each step."""
+    for procedure in procedures:
+        rehearsal = DryRun(procedure)
+        tracker.model = LanguageModel(rehearsal, "", workers=1)
+        tracker.track(procedure)
+        for question in rehearsal.asked:
+            yield procedure, question
 
 
 def about_tokens(question: Question) -> int:

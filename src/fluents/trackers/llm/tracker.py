@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 
+from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, open_model
 from fluents.records import Procedure, Provenance, StateChange, Trace
@@ -156,6 +157,19 @@ class LlmTracker(Tracker):
 def _mentioning(procedure: Procedure, changes: Iterable[StateChange]) -> Iterable[StateChange]:
     for change in changes:
         yield change.replace(mentioned=mentioned(procedure, change.step, change.entity))
+
+
+def llm_tracker(
+    model: LanguageModel, settings: LlmSettings, *, examples: str | None = None, pairs: str | None = None
+) -> LlmTracker:
+    """A tracker with few-shot examples and given pairs from files or datasets."""
+    if examples and not settings.shots:
+        raise InputError("`examples` without `shots`", fix="say how many `shots` to show")
+    if pairs and settings.form != "states":
+        raise InputError("`pairs` needs `form` states", fix="set that, or leave out `pairs`")
+    shots = Shots(read_traces(examples), settings.shots, settings.seed, examples) if examples else None
+    given = GivenPairs(read_traces(pairs), pairs) if pairs else None
+    return LlmTracker(model, settings, shots=shots, pairs=given)
 
 
 def open_endpoint_tracker(
