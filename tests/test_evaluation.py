@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fluents.cli import main
-from fluents.data.file_formats import write
+from fluents.data.file_formats import Format, write
 from fluents.errors import FluentsError
 from fluents.evaluation import PARTS, Evaluation, evaluate
 from fluents.metrics import METRICS, Metric
@@ -59,7 +59,7 @@ PRED = [trace(name, "warm") for name in ("a", "bb", "ccc")]
 SHAPES = ("fluents", "openpi-v1.1", "parquet")
 
 
-def written(folder: Path, shape: str) -> tuple[str, str]:
+def written(folder: Path, shape: Format) -> tuple[str, str]:
     paths = folder / "gold.file", folder / "pred.file"
     for path, traces in zip(paths, (GOLD, PRED), strict=True):
         write(traces, shape, path)
@@ -83,7 +83,7 @@ ASKED: list[tuple[Metric, dict[str, Any]]] = [
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("metric", "asked"), ASKED)
 def test_every_file_is_opened_once(
-    tmp_path: Path, opened: Counter[str], shape: str, metric: Metric, asked: dict[str, Any]
+    tmp_path: Path, opened: Counter[str], shape: Format, metric: Metric, asked: dict[str, Any]
 ) -> None:
     gold, pred = written(tmp_path, shape)
     opened.clear()
@@ -133,7 +133,7 @@ def test_compare_and_report_open_every_file_once(
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_standard_input_is_as_good_as_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shape: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shape: Format
 ) -> None:
     """Also where something looks twice, and where it is both sides."""
     gold, pred = written(tmp_path, shape)

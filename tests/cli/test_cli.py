@@ -175,7 +175,7 @@ def test_data_convert_says_what_is_lost(tmp_path: Path) -> None:
         "no place for: procedure.goal, change.votes" in done.stderr.replace("\n", " ") or "change.votes" in done.stderr
     )
     assert json.loads((tmp_path / "out.jsonl").read_text())["answers"] == [["water", "heat", "cold", "hot"]]
-    assert "'csv' is not one of" in fails("data", "convert", tmp_path / "in.jsonl", "--to", "csv", "-o", tmp_path / "x")
+    assert "'xml' is not one of" in fails("data", "convert", tmp_path / "in.jsonl", "--to", "xml", "-o", tmp_path / "x")
 
 
 def test_data_show_steers_no_terminal(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_another_shape_is_an_input_error(document: Any, value: object) -> None:
 
 def test_a_procedure_not_judged_to_the_end_is_refused(document: Any) -> None:
     document({"7": [{"cup": [["heat", "1"]]}]})
-    with pytest.raises(InputError, match="'7' is not judged to the end"):
+    with pytest.raises(InputError, match="'7' are incomplete"):
         list(schemata_judgements("gpt-3.5"))
 
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fluents.data.file_formats import read_traces
+from fluents.data.file_catalogue import find, local_path
+from fluents.data.file_formats import read_traces, write
 from fluents.errors import FluentsError, FluentsWarning, InputError
-from fluents.records import UNKNOWN_STEP, Procedure, StateChange, Trace
+from fluents.records import UNKNOWN_STEP, Procedure, Provenance, StateChange, Trace
 
 HOT = ("water", "temperature", "cold", "hot")
 FULL = ("cup", "fullness", "empty", "full")
@@ -109,6 +110,22 @@ def test_rows_of_a_trace_come_back(tmp_path: Path) -> None:
     writer.writerows(trace.rows())
     (again,) = traces_of(tmp_path / "pred.csv", table.getvalue())
     assert (again.changes, again.procedure.steps) == (trace.changes, trace.procedure.steps)
+    longer = Trace(procedure=Procedure(id="tea", goal="Make tea", steps=("Boil.", "Pour.", "Wait.")), changes=changes)
+    write([longer], "csv", tmp_path / "out.csv")
+    (again,) = read_traces(tmp_path / "out.csv")
+    assert again.replace(provenance=Provenance()) == longer
+
+
+def test_the_released_outputs_by_path_and_by_name() -> None:
+    """What OpenPI2.0's code wrote is read alike, whether fluents knows the file or not."""
+    for name, split in (
+        ("schema_davinci_1", "schemata"),
+        ("states_davinci", "states"),
+        ("schema_davinci_2", "sentences"),
+    ):
+        file = local_path(find("openpi2", f"v2.0/output/dev_{name}.json"))
+        known = read_traces(f"openpi2-outputs:davinci-{split}")
+        assert [(trace.id, trace.changes) for trace in read_traces(file)] == [(gold.id, gold.changes) for gold in known]
 
 
 @pytest.mark.parametrize(

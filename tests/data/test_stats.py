@@ -40,5 +40,5 @@ def test_every_dataset_is_counted(mirror: Path) -> None:  # noqa: ARG001
 
 
 def test_an_unknown_dataset_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="no dataset 'propara'"):
+    with pytest.raises(UnknownNameError, match="unknown dataset 'propara'"):
         stats("propara")

@@ -41,7 +41,7 @@ def test_a_case_is_read() -> None:
 
 
 def test_a_case_that_does_not_start_is_an_input_error() -> None:
-    with pytest.raises(InputError, match="does not begin"):
+    with pytest.raises(InputError, match="first step of case"):
         list(crepe.cases({"1": {"goal": "x", "steps": [[{"step": "Boil."}]]}}, "file"))
     with pytest.raises(InputError, match="not in the CREPE format"):
         list(crepe.cases({"1": {"goal": "x", "steps": []}}, "file"))

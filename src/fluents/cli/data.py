@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from fluents.cli.output import download_progress, emit, messages, show, show_json
+from fluents.data.file_formats import Format
 from fluents.report.terminal import counted
 
 app = typer.Typer(
     help="List, download, show and convert datasets.",
     no_args_is_help=True,
 )
-Format = Literal["fluents", "openpi", "openpi-v1.1", "openpi-c", "openpi-c-clustered", "openpi2", "parquet"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

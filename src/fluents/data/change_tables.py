@@ -1,12 +1,13 @@
 """Changes as a table: CSV, TSV or JSON objects with the columns id, step, entity, attribute, before and after.
 
 `goal`, `text` (of the step), `confidence`, `support` and `mentioned` are read too; other columns are ignored with a
-warning. A step without changes has no row, or a row without entity and attribute. `Trace.rows()` makes such rows.
+warning. A step without changes has no row, or a row without entity and attribute. `Trace.rows()` can be read too.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ _NAMES = {
     "attr": "attribute",
 }
 """What a column may be called → what it holds."""
+_WRITTEN = tuple(dict.fromkeys(("id", "goal", "step", "text", *_NAMES.values())))
+_OF_CHANGES = {*_WRITTEN} - {"id", "goal", "step", "text"}
 _REQUIRED = ("id", "step", "entity", "attribute")
 _DELIMITERS = "\t,;"
 _NOTHING = ("", "nan", "none", "null")
@@ -61,6 +64,18 @@ def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str
             yield place[0], dict(zip(header, cells, strict=False))
     except csv.Error:
         raise InputError("not a table: a cell is too long or a quote is not closed", where=place[0]) from None
+
+
+def csv_text(traces: Iterable[Trace]) -> str:
+    """The changes of traces as CSV with a header; a step without changes has a row with its text alone."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _WRITTEN, restval="", lineterminator="\n")
+    writer.writeheader()
+    for trace in traces:
+        for step, words, changes in trace.by_step():
+            row = {"id": trace.id, "goal": trace.procedure.goal, "step": step, "text": words}
+            writer.writerows([row | change.model_dump(include=_OF_CHANGES) for change in changes] or [row])
+    return text.getvalue()
 
 
 def _decoded(line: bytes, where: str) -> str:

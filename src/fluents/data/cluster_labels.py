@@ -1,7 +1,7 @@
-"""OpenPI2.0's hand-labelled clusters of ten procedures, and what a language model made of the same names.
+"""OpenPI2.0's clusters of names in ten procedures: by hand, and by a language model.
 
-All come in one shape: {(procedure id, entity): clusters of names}. The names are the attributes of that entity, or,
-where the entity is "", the procedure's entities.
+All functions return {(procedure id, entity): clusters of the entity's attributes}; the entity "" has the clusters of
+the procedure's entities.
 """
 
 from __future__ import annotations

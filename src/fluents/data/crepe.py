@@ -17,6 +17,7 @@ _OPPOSITE = {"more likely": "less likely", "less likely": "more likely", "True":
 
 
 def cases(document: Mapping[str, Any], where: str) -> Iterator[CrepeCase]:
+    """The cases of a document {id: {"goal", "steps"}}."""
     for case_id, value in document.items():
         with wrong_shape_is_input_error(f"case {case_id!r:.80} is not in the CREPE format", where):
             case = _case(case_id, value)
@@ -26,7 +27,7 @@ def cases(document: Mapping[str, Any], where: str) -> Iterator[CrepeCase]:
 def _case(case_id: str, value: Mapping[str, Any]) -> CrepeCase:
     steps = value["steps"]
     if steps[0][0]["step"].rstrip(".") != START:
-        raise InputError(f"case {case_id!r} does not begin with {START!r}")
+        raise InputError(f"the first step of case {case_id!r} is not {START!r}")
     return CrepeCase(
         procedure=Procedure(id=case_id, goal=value["goal"], steps=tuple(items[0]["step"] for items in steps[1:])),
         likelihoods=tuple(
@@ -46,6 +47,7 @@ def _case(case_id: str, value: Mapping[str, Any]) -> CrepeCase:
 
 
 def load(split: str) -> Iterator[CrepeCase]:
+    """CREPE: dev, test, or the released answers of Codex."""
     path = {
         "dev": "data_dev_v2.json",
         "test": "data_test_v2.json",
@@ -57,9 +59,9 @@ def load(split: str) -> Iterator[CrepeCase]:
 
 
 def trace_of(case: CrepeCase) -> Trace:
-    """The annotated entity states as changes: an attribute that becomes more likely was less likely before.
+    """The annotated entity states as changes: what becomes more likely was less likely before.
 
-    Events and a model's predictions have no place in a trace and are left out.
+    Events and predictions are left out.
     """
     return Trace(
         procedure=case.procedure,

@@ -1,7 +1,7 @@
-"""Frozen folds of the small human-labelled sets of OpenPI2.0, so that no method is tuned on what it is scored on.
+"""Fixed folds of the small human-labelled sets of OpenPI2.0, for cross-validation.
 
-Choose on the other folds, score on the one held out, and report over all. Drawn once with random.Random(2024).shuffle
-and dealt round; written out, so that no change of a library can deal them anew. Never edit them.
+Tune on the other folds, score on the one held out, and report over all. Drawn once with random.Random(2024).shuffle and
+written out, so that they never change. Do not edit them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ SALIENCE_FOLDS: tuple[tuple[str, ...], ...] = (
 
 
 def held_out(folds: tuple[tuple[str, ...], ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """(procedures to learn and choose on, procedures to score) for every fold."""
+    """(procedures to tune on, procedures to score) for each fold."""
     for fold in folds:
         yield tuple(sorted((p for other in folds if other is not fold for p in other), key=int)), fold

@@ -1,4 +1,4 @@
-"""The datasets by name: `load("openpi:dev")`. Each reads its published files, from the mirror or the cache."""
+"""The datasets by name: `load("openpi:dev")` reads the published files from the mirror or the cache."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ DATASETS: dict[str, Dataset] = {
 def find(name: str) -> Dataset:
     """The dataset of this name; an UnknownNameError says which there are."""
     if name not in DATASETS:
-        raise UnknownNameError(f"no dataset {name!r}", fix=f"one of: {', '.join(DATASETS)}")
+        raise UnknownNameError(f"unknown dataset {name!r}", fix=f"one of: {', '.join(DATASETS)}")
     return DATASETS[name]
 
 
@@ -102,13 +102,13 @@ def load(name: str) -> Iterator[AnyRecord]:
 
 
 def load_traces(name: str) -> Iterator[Trace]:
-    """Likewise, as traces; CREPE's annotated entity states come as changes, Proc2PDDL's procedures without any."""
+    """The records of a split as traces: CREPE's entity states become changes, Proc2PDDL's procedures have none."""
     for record in load(name):
         yield to_trace(record)
 
 
 def to_trace(record: AnyRecord) -> Trace:
-    """Any record as a trace, as far as a trace can hold it."""
+    """A record as a trace, without what a trace cannot hold."""
     if isinstance(record, Trace):
         return record
     if isinstance(record, CrepeCase):

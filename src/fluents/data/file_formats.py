@@ -1,4 +1,4 @@
-"""The shapes a file of procedures or traces can have: told apart when reading, chosen by name when writing."""
+"""The formats of files of procedures and traces: recognised when a file is read, named when it is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from fluents import jsonl
 from fluents.data import change_tables, crepe, openpi, openpi2, openpi2_outputs, openpi2_write, openpi_c, openpi_write
@@ -18,7 +18,7 @@ from fluents.jsonl import AnyRecord
 from fluents.records import Procedure, Provenance, Record, Trace
 
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
-"""A JSON document is read whole; JSONL, which streams, is the shape for more."""
+"""A JSON document is read whole. Larger data should be JSONL, which is read line by line."""
 
 PARQUET = b"PAR1"
 """How a Parquet file begins."""
@@ -205,32 +205,38 @@ _LINES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
     "openpi-c": openpi_c.lines_of,
     "openpi-c-clustered": openpi_c.clustered_lines_of,
 }
-SHAPES = ("fluents", "openpi", *_LINES, "openpi2", "parquet")
+Format: TypeAlias = Literal[
+    "fluents", "openpi", "openpi-v1.1", "openpi-c", "openpi-c-clustered", "openpi2", "csv", "parquet"
+]
+FORMATS: tuple[Format, ...] = get_args(Format)
 
 
-def write(records: Iterable[AnyRecord], shape: str, path: str | Path) -> int:
-    """Write records in a shape; returns how many. `openpi` is a folder of four files, the others are one file."""
-    if shape == "fluents":
+def write(records: Iterable[AnyRecord], format: Format, path: str | Path) -> int:
+    """Write records in a format; return how many. `openpi` is a folder of four files, the others are one file."""
+    if format == "fluents":
         return jsonl.write(records, path)
     traces = [to_trace(record) for record in records]
-    if shape == "openpi":
+    if format == "openpi":
         folder = Path(path)
         if str(path) == "-" or folder.is_file():
             raise InputError("openpi is a folder of four files", where=path, fix="name a folder")
         folder.mkdir(parents=True, exist_ok=True)
         for name, lines in _OPENPI_FILES.items():
             _write_lines(traces, lines, folder / name)
-    elif shape in _LINES:
-        _write_lines(traces, _LINES[shape], path)
-    elif shape == "openpi2":
+    elif format in _LINES:
+        _write_lines(traces, _LINES[format], path)
+    elif format == "openpi2":
         with jsonl.atomic_output(path) as stream:
             stream.write(json.dumps(openpi2_write.document(traces), indent=4).encode() + b"\n")
-    elif shape == "parquet":
+    elif format == "csv":
+        with jsonl.atomic_output(path) as stream:
+            stream.write(change_tables.csv_text(traces).encode())
+    elif format == "parquet":
         from fluents.data import parquet
 
         parquet.write(traces, path)
     else:
-        raise UnknownNameError(f"no shape {shape!r}", fix=f"one of: {', '.join(SHAPES)}")
+        raise UnknownNameError(f"unknown format {format!r}", fix=f"one of: {', '.join(FORMATS)}")
     return len(traces)
 
 
@@ -241,7 +247,7 @@ def _write_lines(traces: Iterable[Trace], lines: Callable[[Trace], Iterator[dict
                 stream.write(json.dumps(line).encode() + b"\n")
 
 
-# What a shape cannot hold
+# What a format cannot hold
 
 _CHANGE = {"step", "entity", "attribute", "before", "after"}
 _HELD: dict[str, dict[str, set[str]]] = {
@@ -257,13 +263,18 @@ _HELD: dict[str, dict[str, set[str]]] = {
         "change": {*_CHANGE, "alternatives", "votes", "saliency"},
         "trace": {"clusters", "entities", "salience"},
     },
+    "csv": {
+        "procedure": {"id", "goal", "steps"},
+        "change": {*_CHANGE, "confidence", "support", "mentioned"},
+        "trace": set(),
+    },
 }
 _HELD["openpi-v1.1"] = {**_HELD["openpi"], "trace": {*_HELD["openpi"]["trace"], "similar"}}
 
 
-def lost(records: Iterable[AnyRecord], shape: str) -> list[str]:
-    """The fields that these records have and the shape cannot hold, such as "change.votes"."""
-    if shape == "fluents":
+def lost(records: Iterable[AnyRecord], format: Format) -> list[str]:
+    """The fields that these records have and the format cannot hold, such as "change.votes"."""
+    if format == "fluents":
         return []
     found: dict[str, None] = {}
     traces = []
@@ -272,9 +283,9 @@ def lost(records: Iterable[AnyRecord], shape: str) -> list[str]:
             found |= {f"{jsonl.kind_of(record)}.{name}": None for name in sorted(type(record).model_fields)}
             found.pop(f"{jsonl.kind_of(record)}.procedure")
         traces.append(to_trace(record))
-    if shape not in _HELD:
+    if format not in _HELD:
         return list(found)
-    held = _HELD[shape]
+    held = _HELD[format]
     for trace in traces:
         parts: list[tuple[str, Record]] = [
             ("procedure", trace.procedure),
@@ -286,9 +297,9 @@ def lost(records: Iterable[AnyRecord], shape: str) -> list[str]:
         for name in sorted(trace.model_fields_set - held["trace"] - {"procedure", "changes", "provenance"}):
             if _says_something(trace, name):
                 found[f"trace.{name}"] = None
-    if shape == "openpi-c-clustered" and any(c.cluster is None for trace in traces for c in trace.changes):
+    if format == "openpi-c-clustered" and any(c.cluster is None for trace in traces for c in trace.changes):
         found["changes without a cluster"] = None
-    if shape == "openpi2" and any(len({r.rater for r in trace.salience}) > 1 for trace in traces):
+    if format == "openpi2" and any(len({r.rater for r in trace.salience}) > 1 for trace in traces):
         found["salience of all raters but the first"] = None
     # The goal follows from a wikiHow address, so the older shapes lose it only where it does not.
     if all(trace.procedure.goal == openpi.goal_of(trace.id) for trace in traces):

@@ -1,4 +1,4 @@
-"""What people judged of OpenPI2.0: two models' predicted schemata, and the paraphrases added to the clusters."""
+"""Human judgements in OpenPI2.0: on the schemata two models predicted, and on paraphrases added to clusters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fluents.errors import InputError, UnknownNameError
 from fluents.jsonl import wrong_shape_is_input_error
 
 MODELS = {"davinci": "davinci", "gpt-3.5": "chatgpt"}
-"""The names the released outputs have here, and in the files."""
+"""Names of the models here → in the files."""
 
 _VERDICTS = {"1": "correct", "2": "no change", "3": "nonsense", "": "unjudged", 100: "missing"}
 _DONE = "annotated"
@@ -22,7 +22,7 @@ class SchemataJudgement(NamedTuple):
     entity: str
     attribute: str
     verdict: str
-    """On a predicted pair "correct", "no change", "nonsense" or "unjudged"; "missing" on one the judge added."""
+    """ "correct", "no change", "nonsense" or "unjudged" for a predicted pair; "missing" for one the judge added."""
 
 
 class ExpansionJudgement(NamedTuple):
@@ -30,19 +30,19 @@ class ExpansionJudgement(NamedTuple):
     kind: str
     """ "entities" or "attributes"."""
     paraphrases: int
-    """How many were added to one cluster; `wrong`: how many of them should not have been."""
+    """Number added to one cluster; `wrong` is the number of wrong ones among them."""
     wrong: int
 
 
 def schemata_judgements(model: str) -> Iterator[SchemataJudgement]:
-    """Every predicted (entity, attribute) of about twenty procedures, judged, and those that were missing."""
+    """Judgements on each predicted (entity, attribute) of about twenty procedures, and on missing ones."""
     if model not in MODELS:
         raise UnknownNameError(f"no judgements on {model!r}", fix=f"one of: {', '.join(MODELS)}")
     document, where = file_catalogue.document("openpi2", f"v2.0/error_analysis/{MODELS[model]}_schema_analysis.json")
     with wrong_shape_is_input_error("not OpenPI2.0's error analysis", where):
         for procedure_id, steps in document.items():
             if steps[-1] != _DONE:
-                raise InputError(f"procedure {procedure_id!r} is not judged to the end", where=where)
+                raise InputError(f"the judgements on procedure {procedure_id!r} are incomplete", where=where)
             for number, step in enumerate(steps[:-1], start=1):
                 yield from _step_judgements(procedure_id, number, step)
 
@@ -56,7 +56,7 @@ def _step_judgements(procedure_id: str, number: int, step: dict[str, Any]) -> It
 
 
 def expansion_judgements() -> Iterator[ExpansionJudgement]:
-    """The paraphrases of every entity and attribute cluster of twenty procedures, judged."""
+    """Judgements on the paraphrases of each entity and attribute cluster of twenty procedures."""
     folder = "v2.0/data/over_generate_relevance_annotation"
     document, where = file_catalogue.document("openpi2", f"{folder}/v4-entity-annotation.json")
     with wrong_shape_is_input_error("not OpenPI2.0's judgements on expansions", where):

@@ -40,7 +40,7 @@ MAX_STEP = 100_000
 
 
 class OpenPIRow(NamedTuple):
-    """Everything the files say of one step; what they do not say is None."""
+    """What the files say about one step; None for what they do not say."""
 
     where: str
     procedure_id: str
@@ -69,7 +69,7 @@ def split_id(step_id: str, where: str) -> tuple[str, int]:
 
 
 def row(where: str, *lines: dict[str, Any]) -> OpenPIRow:
-    """One step from its line in each of the files; all must speak of the same step."""
+    """One step from its line in each file. All lines must have the same id."""
     ids = [line.get("id") for line in lines]
     if not isinstance(ids[0], str) or any(other != ids[0] for other in ids):
         what = f"the files differ: {ids} on one line" if len(ids) > 1 else "the id must be a text: procedure||step"
@@ -91,7 +91,7 @@ def row(where: str, *lines: dict[str, Any]) -> OpenPIRow:
 
 
 def goal_of(procedure_id: str) -> str:
-    """The goal a wikiHow address spells: its last part, unescaped, dashes read as spaces."""
+    """The goal in a wikiHow address: its last part, unescaped, with spaces for dashes."""
     return html.unescape(procedure_id.rsplit("/", 1)[-1]).replace("-", " ")
 
 
@@ -211,7 +211,7 @@ def _procedure(procedure_id: str, rows: Sequence[OpenPIRow]) -> Procedure:
 
 
 def _added_text(row: OpenPIRow, earlier: Sequence[str]) -> str:
-    """The step as what a question adds to the steps before it, where the metadata does not give it."""
+    """The text of a step that its metadata lacks: what its question adds to the steps before it."""
     if row.question is None:
         raise InputError("the step has no text: no question, and no query in its metadata", where=row.where)
     text = html.unescape(row.question.removesuffix(QUESTION_END))
@@ -219,7 +219,7 @@ def _added_text(row: OpenPIRow, earlier: Sequence[str]) -> str:
 
 
 def question_for(steps: Sequence[str]) -> str:
-    """The question the files ask about the last of these steps."""
+    """The question about the last of these steps, as in the files."""
     return html.escape(" ".join(steps[:-1]) + " " + steps[-1] + QUESTION_END)
 
 
@@ -241,7 +241,7 @@ def _with_clusters(changes: Iterable[StateChange], row: OpenPIRow) -> list[State
 
 
 def _with_modality(changes: Iterable[StateChange], noted: Iterable[Annotation]) -> list[StateChange]:
-    """Tell each change whether its annotators saw an image, by the sentence, punctuation aside."""
+    """The changes with whether their annotators saw an image, matched by sentence without punctuation."""
     seen: dict[str, Modality] = {}
     for note in noted:
         key = _plain(note.sentence)
@@ -255,7 +255,7 @@ def _plain(sentence: str) -> str:
 
 
 def load(split: str) -> Iterator[Trace]:
-    """Version 1.0: the gold splits, the 2020 training format of each, and GPT-2's released predictions."""
+    """OpenPI v1.0: the gold splits, the same in the format GPT-2 was trained on, and GPT-2's released predictions."""
     if split.startswith("formatted-"):
         path = f"data/formatted_for_gpt2/{split.removeprefix('formatted-')}.jsonl"
         return traces((row(where, line) for where, line in file_catalogue.lines("openpi", path)), f"openpi:{split}")
@@ -268,12 +268,13 @@ def load(split: str) -> Iterator[Trace]:
 
 
 def load_v1_1(split: str) -> Iterator[Trace]:
+    """OpenPI v1.1: train, dev or test, with corrections and pairs of similar answers."""
     rows = (row(where, line) for where, line in file_catalogue.lines("openpi-v1.1", f"data/gold-v1.1/{split}.jsonl"))
     return traces(rows, f"openpi-v1.1:{split}")
 
 
 def folder_rows(folder: Path) -> Iterator[OpenPIRow]:
-    """The steps of a folder with version 1.0's files, as many of the four as there are."""
+    """The steps in a folder with up to four files of OpenPI v1.0."""
     names = ("id_question", "id_question_metadata", "id_answers", "id_answers_metadata")
     files = [folder / f"{name}.jsonl" for name in names if (folder / f"{name}.jsonl").is_file()]
     return _joined([((where, parse_json(line, where)) for where, line in read_lines(file)) for file in files])

@@ -27,7 +27,7 @@ from fluents.records import (
 )
 
 BAR = " | "
-"""Stands between alternative wordings."""
+"""Separates alternative wordings."""
 
 
 def traces(document: Mapping[str, Any], dataset: str, where: str, rater: str | None = None) -> Iterator[Trace]:
@@ -40,11 +40,11 @@ def traces(document: Mapping[str, Any], dataset: str, where: str, rater: str | N
 
 
 def merged(base: Iterable[Trace], scored: Iterable[Trace], *rated: Iterable[Trace]) -> Iterator[Trace]:
-    """The base's clusters, the scored variant's votes and scores, and everybody's salience, procedure by procedure."""
+    """Each procedure with the clusters of `base`, the votes and scores of `scored`, and the salience of all."""
     for first, second, *others in zip(base, scored, *rated, strict=True):
         ids = {trace.id for trace in (first, second, *others)}
         if ids != {first.id} or len(first.changes) != len(second.changes):
-            raise InputError(f"the variants do not speak of one procedure: {sorted(ids)}")
+            raise InputError(f"the variants differ in procedures or changes: {sorted(ids)}")
         yield first.replace(
             changes=second.changes,
             entities=second.entities,
@@ -204,6 +204,7 @@ MODELS_WITH_SALIENCE = ("gpt-4", "gpt-3.5-turbo", "llama2-13", "llama2-70")
 
 
 def load(split: str) -> Iterator[Trace]:
+    """OpenPI2.0: dev with everything known about it, a draft of its salience, or the ranked dev and test sets."""
     if split == "dev":
         return _dev()
     if split == "dev-draft":

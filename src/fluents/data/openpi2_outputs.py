@@ -1,4 +1,4 @@
-"""What language models answered on OpenPI2.0: the released outputs, and the OpenPI2.0 API's own shapes."""
+"""Outputs of OpenPI2.0's code and API: released answers of language models, and files in the same formats."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _step(answers: Any, step: int) -> tuple[list[StateChange], list[Reject]]:
 
 
 def _schemata(answers: Mapping[str, list[str]], step: int) -> tuple[list[StateChange], list[Reject]]:
-    """{entity: [attributes]}; an entity with none, or a nameless one, is a reject: some metrics count it."""
+    """{entity: [attributes]}. An entity without name or attributes is a reject: some metrics count it."""
     changes, rejects = [], []
     position = 0
     for entity, attributes in answers.items():
@@ -76,7 +76,7 @@ def _state(fields: Any, step: int) -> StateChange:
 
 
 def load(split: str) -> Iterator[Trace]:
-    """ "davinci-schemata" and the like."""
+    """The released outputs of one model, such as "davinci-schemata", with the steps of the gold file."""
     model, _, kind = split.rpartition("-")
     name = {"schemata": "schema_{}_1", "states": "states_{}", "sentences": "schema_{}_2"}[kind]
     path = f"v2.0/output/dev_{name.format('chatgpt' if model == 'gpt-3.5' else model)}.json"

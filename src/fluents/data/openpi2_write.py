@@ -1,4 +1,4 @@
-"""Traces as OpenPI2.0's published document."""
+"""Writing traces as the document of OpenPI2.0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fluents.records import EntityCluster, Salience, StateChange, Trace, Tracked
 
 
 def document(traces: Iterable[Trace], rater: str | None = None) -> dict[str, Any]:
-    """The published document. It holds one rater's salience: `rater`'s, or else the first there is."""
+    """The document. It holds the salience of one rater: `rater`, or the first there is."""
     return {trace.id: _procedure_value(trace, rater) for trace in traces}
 
 
@@ -31,7 +31,7 @@ def _procedure_value(trace: Trace, rater: str | None) -> dict[str, Any]:
 
 
 def _entities(trace: Trace) -> tuple[TrackedEntity, ...]:
-    """The entities in the order the trace gives, or of first change where it gives none."""
+    """The entities of the trace, or else of its changes, in order."""
     if trace.entities:
         return trace.entities
     names = dict.fromkeys((c.entity, c.alternatives.entity or (c.entity,)) for c in trace.changes)
@@ -60,7 +60,7 @@ def _state_value(
 
 
 def _is_of(change: StateChange, entity: TrackedEntity) -> bool:
-    """Whether the change is this entity's: by all its wordings, where the change has several."""
+    """Whether a change belongs to an entity: by all its wordings, if the change has several."""
     return not change.alternatives.entity or change.alternatives.entity in entity.wordings
 
 

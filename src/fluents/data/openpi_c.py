@@ -14,7 +14,7 @@ from fluents.records import Procedure, Provenance, Trace
 
 
 class OpenPICLine(NamedTuple):
-    """One line of the files: a step, its changes as [entity, attribute, before, after]."""
+    """One line of the files: a step and its changes as [entity, attribute, before, after]."""
 
     where: str
     procedure_id: str
@@ -32,7 +32,7 @@ def line(where: str, value: dict[str, Any]) -> OpenPICLine:
 
 
 def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
-    """One trace for each run of lines of one procedure; their steps must count 1, 2, 3 …"""
+    """One trace for the lines of each procedure, whose steps must be numbered 1, 2, 3 …"""
     seen: set[str] = set()
     for procedure_id, run in groupby(lines, key=lambda line: line.procedure_id):
         steps = list(run)
@@ -61,7 +61,7 @@ def _trace(procedure_id: str, steps: list[OpenPICLine], dataset: str) -> Trace:
 
 
 def with_clusters(gold: Iterable[Trace], clustered: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[Trace]:
-    """Set each change's cluster from the clustered file, which knows it by its sentence."""
+    """The traces with the clusters of the clustered file, matched by sentence."""
     numbers: dict[tuple[str, str], int] = {}
     for where, value in clustered:
         if len(value["answers"]) != len(value["answer_clusters"]):
@@ -78,6 +78,7 @@ def with_clusters(gold: Iterable[Trace], clustered: Iterable[tuple[str, dict[str
 
 
 def load(split: str) -> Iterator[Trace]:
+    """OpenPI-C: train, dev, or test with its gold clusters."""
     lines = (line(where, value) for where, value in file_catalogue.lines("openpi-c", f"data/{split}.jsonl"))
     gold = traces(lines, f"openpi-c:{split}")
     if split != "test":
@@ -98,7 +99,7 @@ def lines_of(trace: Trace) -> Iterator[dict[str, Any]]:
 
 
 def clustered_lines_of(trace: Trace) -> Iterator[dict[str, Any]]:
-    """The clustered file's shape: sentences sorted, each once; changes without a cluster are left out."""
+    """The lines of the clustered file: sorted unique sentences; changes without a cluster are left out."""
     for step, _, changes in trace.by_step():
         clusters = {change.templated: change.cluster for change in changes if change.cluster is not None}
         yield {

@@ -1,4 +1,4 @@
-"""Traces as OpenPI's published files: v1.0's four, and v1.1's one."""
+"""Writing traces as the files of OpenPI: four in v1.0, one in v1.1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fluents.records import Procedure, Trace
 
 
 def answers_of(trace: Trace, step: int) -> list[str]:
-    """A step's sentences as the files had them, those included that could not be read."""
+    """The sentences of a step as in the files, including those that could not be read."""
     sentences = [change.sentence for change in trace.at(step)]
     for reject in trace.rejects:  # in order of position, so each insertion is at its final place
         if reject.step == step and reject.position is not None:
@@ -44,7 +44,7 @@ def answer_metadata_lines(trace: Trace) -> Iterator[dict[str, Any]]:
 
 
 def combined_lines(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Version 1.1: everything of a step on one line."""
+    """Version 1.1: all about a step on one line."""
     for step, _, _ in trace.by_step():
         yield {
             "id": f"{trace.id}{STEP_MARK}{step}",

@@ -1,4 +1,4 @@
-"""Traces as Parquet: one row a trace, columns as in our JSONL, nested where it nests."""
+"""Traces as Parquet: one row per trace, with the fields of our JSONL as nested columns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _struct(model: type[BaseModel]) -> Any:
 
 
 def _type(annotation: Any) -> Any:
-    """The Parquet type of a field; free-form objects are held as JSON text."""
+    """The Parquet type of a field; free-form objects are stored as JSON text."""
     inner = _inner(annotation)
     if isinstance(inner, type) and issubclass(inner, BaseModel):
         return _struct(inner)

@@ -13,6 +13,7 @@ from fluents.task_records import PddlTask
 
 
 def load(split: str) -> Iterator[PddlTask]:  # noqa: ARG001 - every reader takes a split; here there is one
+    """Proc2PDDL: all texts with their planning domains and problems."""
     return tasks((file.path, local_path(file).read_text(encoding="utf-8")) for file in catalogued("proc2pddl"))
 
 

@@ -1,4 +1,4 @@
-"""What the datasets hold, counted in the files, beside what their papers print."""
+"""Statistics of the datasets, beside the numbers printed in their papers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fluents.task_records import CrepeCase, PddlTask
 
 @dataclass(frozen=True)
 class Stat:
-    """One number: counted in the files, and as the paper prints it (None where it prints none)."""
+    """One number: counted in the files, and as printed in the paper, if it is."""
 
     split: str
     what: str
@@ -24,7 +24,7 @@ class Stat:
 
     @property
     def differs(self) -> bool:
-        """Whether the paper's number is another one. A printed "13.8k" agrees with 13,843."""
+        """Whether the paper prints another number. "13.8k" agrees with 13,843."""
         if self.printed is None:
             return False
         number = self.printed.replace(",", "")
@@ -37,7 +37,7 @@ class Stat:
 def stats(dataset: str) -> list[Stat]:
     """All numbers of a dataset."""
     if dataset not in _COUNTERS:
-        raise UnknownNameError(f"no dataset {dataset!r}", fix=f"one of: {', '.join(_COUNTERS)}")
+        raise UnknownNameError(f"unknown dataset {dataset!r}", fix=f"one of: {', '.join(_COUNTERS)}")
     return list(_COUNTERS[dataset]())
 
 

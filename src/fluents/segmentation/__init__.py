@@ -1,14 +1,14 @@
-"""Procedure text of any layout → Procedure.
+"""Segmentation: the goal and the steps of a text or a web page.
 
 What counts as a step:
 
-- In a section with a list, its items; with both numbered and bulleted items, the numbered ones. What follows an item
-  (wrapped lines, paragraphs, sub-bullets) belongs to it; prose or bullets before the first item do not.
-- A numbered or bold heading with the prose under it; in a section that is named as steps, any heading with prose.
-- Elsewhere every sentence, or every line where the text is verse or has one step a line.
-- Nothing in sections of what is needed or remarked (`section_names`), and no introduction.
+- In a section with a list, each item; if some items are numbered, only those. Lines, paragraphs and sub-items after an
+  item belong to it.
+- A numbered or bold heading with the text under it; in a section called "Steps" or the like, any heading with text.
+- Elsewhere each sentence, or each line if the text has one step per line.
 
-Words are never added. Where parts that had no punctuation are joined, a full stop or a semicolon parts them.
+Introductions, ingredients, tools, notes and tips are left out (`section_names` knows what they are called). No words
+are added; parts of a step without punctuation are joined with a full stop or a semicolon.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _FRONT_MATTER_KEY = re.compile(r"[A-Za-z_][\w-]*\s*:")
 def segment(
     text: str | Path, *, goal: str | None = None, id: str | None = None, source: str | None = None
 ) -> Procedure:
-    """The procedure that a text (str) or a file (Path) describes: its goal and its steps.
+    """Split a text or web page (str), or a file (Path), into a goal and steps.
 
-    `goal` and `id` override what the text says; a goal is never made up. The name of a file as a str is an error.
+    `goal` and `id` replace what the text says. The name of a file as a str is an error.
 
     >>> segment("Heat oil. Add eggs.", goal="Fry eggs").steps
     ('Heat oil.', 'Add eggs.')
@@ -59,7 +59,7 @@ def segment(
     goal = found_goal if goal is None else _tidy(goal)
     id = id_from(goal, steps[0]) if id is None else _tidy(id)
     if not id:
-        raise InputError("the id given is empty", where=source, fix="leave it out to have one made from the goal")
+        raise InputError("`id` is empty", where=source, fix="leave it out: an id is made from the goal")
     return Procedure(id=id, goal=goal, steps=tuple(steps), source=None if source is None else readable(source))
 
 
@@ -86,7 +86,7 @@ def _goal_and_steps(text: str, source: str | None) -> tuple[str, list[str]]:
 
 
 def _front_matter(text: str) -> tuple[str, str]:
-    """(title, text after it) of a text that may begin with YAML between two `---`."""
+    """The title in YAML front matter (between two lines `---`), and the text after it."""
     lines = text.lstrip().split("\n")
     if lines[0].rstrip() != "---" or len(lines) < 3 or not _FRONT_MATTER_KEY.match(lines[1]):
         return "", text
@@ -101,7 +101,7 @@ def _front_matter(text: str) -> tuple[str, str]:
 
 
 def _take_goal(title: str, lines: list[LayoutLine]) -> tuple[str, list[LayoutLine]]:
-    """The goal, and the lines with a nameless heading in its place, so that what stood before it stays apart."""
+    """The goal, and the lines with an empty heading in its place: what was before it stays a section of its own."""
     index = _first_main_heading(lines) if title else _goal_line(lines)
     if index is None:
         return title, lines
@@ -131,7 +131,7 @@ def _first_main_heading(lines: Sequence[LayoutLine]) -> int | None:
 
 
 def _can_be_goal(line: LayoutLine) -> bool:
-    """Whether it is a heading that names neither a step nor a section nor a part."""
+    """Whether a line is a heading that is not the name of a step, a section or a part."""
     if line.kind != "heading" or line.number is not None:
         return False
     title = plain_text(line.text)
@@ -139,7 +139,7 @@ def _can_be_goal(line: LayoutLine) -> bool:
 
 
 def _is_goal_line(lines: Sequence[LayoutLine], index: int) -> bool:
-    """Whether the first line, plain text, is a title rather than a step."""
+    """Whether the first line of a text is its title rather than a step."""
     following = lines[index + 1 :]
     if all(line.kind == "blank" for line in following):
         return False
@@ -150,8 +150,8 @@ def _is_goal_line(lines: Sequence[LayoutLine], index: int) -> bool:
 
 
 def _is_double_spaced(lines: Sequence[LayoutLine]) -> bool:
-    """Whether all of the text is short lines with blank lines between: then the first is a step like the others,
-    unless it alone is written like a title."""
+    """Whether all lines are short and separated by blank lines. Then the first is a step too, unless it alone is in
+    title case."""
     written = [line for line in lines if line.kind != "blank"]
     if len(written) < 3 or any(line.kind != "text" or not is_title(line.text) for line in written):
         return False
@@ -167,15 +167,15 @@ def _is_title_case(text: str) -> bool:
 
 def _no_steps(goal: str, lines: Sequence[LayoutLine], source: str | None) -> InputError:
     if any(line.kind == "heading" and section_role(plain_text(line.text)) for line in lines):
-        what = "no steps: the text is all in sections that hold none, such as ingredients or notes"
+        what = "no steps found: the text has only sections such as ingredients or notes"
     elif any(line.kind == "item" for line in lines):
-        what = "no steps: the list has items, but each is a step without text"
+        what = "no steps found: all list items are empty"
     elif goal:
-        what = "no steps: there is a title, and nothing after it"
+        what = "no steps found: there is nothing after the title"
     else:
-        what = "no steps: the text has no words"
+        what = "no steps found: the text has no words"
     return InputError(
-        what, where=source, fix='write one step a line, or a list under a heading "Steps"; tables are not read'
+        what, where=source, fix='write one step per line, or a list under a heading "Steps"; tables are not read'
     )
 
 

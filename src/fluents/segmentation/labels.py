@@ -1,7 +1,7 @@
-"""Labels of list items that are told from words only by counting on: "a.", "iv.", "1.2", and "3" before a sentence.
+"""Ambiguous labels of list items: "a.", "iv.", "1.2", and "3" before a sentence.
 
-"e. coli", "2.5 Liters" and "2 eggs" begin lines too. So a label counts only where it follows another, or another
-follows it, among the lines of the same indent.
+Lines may also begin with "e. coli", "2.5 Liters" or "2 eggs". So these labels count only next to another in sequence,
+on lines with the same indent.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class _Labelled(NamedTuple):
     indent: int
     label: str
     usual: str
-    """The line with its label written as usual."""
+    """The line with its label in the usual form."""
 
 
 def with_usual_labels(lines: Sequence[str], literal: Container[int] = ()) -> list[str]:
-    """The lines, with labels that count on from each other written as usual: "a)", "1.2."; `literal` ones stay."""
+    """The lines, with labels in sequence in their usual form: "a)", "1.2.". Lines with an index in `literal` stay."""
     usual = list(lines)
     last: dict[int, tuple[int, _Labelled]] = {}  # by indent
     for index, line in enumerate(lines):
@@ -51,7 +51,7 @@ def _labelled(line: str) -> _Labelled | None:
 
 
 def _is_instruction(number: str, text: str) -> bool:
-    """Whether what a number stands before can be a step, rather than what it counts: "2 eggs", "0.5 M NaCl"."""
+    """Whether the text after a number can be a step, rather than an amount: "2 eggs", "0.5 M NaCl"."""
     return text[0].isupper() and text[1:2].islower() and ("." in number or ends_sentence(text))
 
 

@@ -1,7 +1,7 @@
-"""The lines of a procedure text and what each of them is: a heading, a list item, or plain text.
+"""The lines of a text, each classified as a heading, a list item or plain text.
 
-Markdown is understood, and so is what people type without it: "Step 1:", "(1)", "•", "STEP ONE", a bare "Ingredients".
-That is why no Markdown parser reads the blocks; it would take half of these for something else.
+Both Markdown and what people type without it are recognised: "Step 1:", "(1)", "•", "STEP ONE", a bare "Ingredients".
+A Markdown parser would misread half of these.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from fluents.segmentation.section_names import STEP_WORDS, section_role
 from fluents.segmentation.sentences import ends_sentence
 
 LABEL_LEVEL = 7
-"""The level of headings without "#": bold lines, and plain lines that name what follows. Below all of Markdown's."""
+"""The level of headings without "#", such as bold lines: below all levels of Markdown."""
 
 MAX_TITLE_LENGTH = 80
-"""A longer line is a sentence, whatever it ends in."""
+"""A longer line is not a title."""
 
 SURE_NUMBER = 999
-"""A larger number at the start of a line may be a year or an amount: it counts an item only after the one before it."""
+"""A larger number may be a year or an amount: it starts an item only if it follows the number of the last one."""
 
 MAX_NUMBER_GAP = 5
-"""Numbers skipped in a list by mistake. A larger jump is a sentence that was wrapped before its last number."""
+"""How many numbers a list may skip. A larger number at the start of a line belongs to the sentence before it."""
 
 _NUMBER_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _STEP_LABEL = re.compile(
@@ -50,18 +50,18 @@ _PART = re.compile(
 class LayoutLine:
     kind: Literal["blank", "text", "item", "heading"]
     text: str = ""
-    """Without the marks that make it a heading or an item; inline markup is still there."""
+    """Without the marks of a heading or an item; inline markup is still there."""
     indent: int = 0
     number: int | None = None
     """Of a numbered item or heading."""
     marker: str = ""
-    """Of an item: what stood before its text."""
+    """Of an item: what was before its text."""
     level: int = 0
     """Of a heading."""
 
 
 def read_layout(text: str) -> list[LayoutLine]:
-    """Every line of a readable text with what it is, in order. Rules, tables and fences' marks are left out."""
+    """The classified lines of a text. Rules, tables and the marks of code fences are left out."""
     raw = [line.expandtabs(4).rstrip() for line in text.split("\n")]
     fences, literal = _fences(raw)
     raw = with_usual_labels(raw, literal)
@@ -87,7 +87,7 @@ def read_layout(text: str) -> list[LayoutLine]:
 
 
 def is_part_title(title: str) -> bool:
-    """Whether it is "Part 1", "Method 2 of 3: …" or the like: the name of a group of steps."""
+    """Whether a title names a group of steps: "Part 1", "Method 2 of 3: …"."""
     match = _PART.fullmatch(title)
     return match is not None and not ends_sentence(title) and not match["rest"].strip()[:1].islower()
 
@@ -131,7 +131,7 @@ def _heading(content: str, indent: int, previous: LayoutLine, last_number: int |
 
 
 def _numbered_heading(text: str, level: int) -> LayoutLine:
-    """With its number apart if it has one ("1. Boil the water", "Step 1: …")."""
+    """A heading, its number split off if it has one ("1. Boil the water", "Step 1: …")."""
     marked = _numbered(text)
     if marked is None or marked[0] > SURE_NUMBER:
         return LayoutLine("heading", text, level=level)
@@ -187,7 +187,7 @@ def _numbered(content: str) -> tuple[int, str, str] | None:
 
 
 def _starts_item(number: int, previous: LayoutLine, last_number: int | None) -> bool:
-    """Whether a number at the start of a line counts an item, or ends the sentence of the line before."""
+    """Whether a number at the start of a line starts an item, rather than belonging to the line before."""
     if number > SURE_NUMBER:
         return last_number is not None and last_number < number <= last_number + MAX_NUMBER_GAP
     if previous.kind in ("blank", "heading"):
@@ -203,18 +203,18 @@ def _is_rule(source: str) -> bool:
 
 
 def _underline_heading(lines: list[LayoutLine], rule: str) -> None:
-    """A rule right under a line that stands alone makes it a heading."""
+    """Turn a line with a rule under it into a heading."""
     mark = rule.strip()[0]
     if mark not in "=-" or not lines or lines[-1].kind != "text":
         return
-    if mark == "-" and ends_sentence(lines[-1].text):  # then the rule parts two texts
+    if mark == "-" and ends_sentence(lines[-1].text):  # then the rule separates two texts
         return
     if len(lines) == 1 or lines[-2].kind in ("blank", "heading"):
         lines[-1] = _numbered_heading(lines[-1].text, 1 if mark == "=" else 2)
 
 
 def _fences(raw: Sequence[str]) -> tuple[set[int], set[int]]:
-    """(lines that are fences' marks, lines inside fences). A text that begins with a fence is all inside: read on."""
+    """(indexes of fence marks, indexes of lines inside fences). A fence around the whole text is ignored."""
     marks = [index for index, line in enumerate(raw) if line.lstrip().startswith(("```", "~~~"))]
     first = next((index for index, line in enumerate(raw) if line), 0)
     literal: set[int] = set()
@@ -237,7 +237,7 @@ def _table_rows(raw: Sequence[str]) -> set[int]:
 
 
 def with_group_titles(lines: Sequence[LayoutLine]) -> list[LayoutLine]:
-    """The lines, with a short line right above a list ("For the sauce:") turned into a heading."""
+    """The lines, with each short line above a list ("For the sauce:") as a heading."""
     marked = list(lines)
     for index, line in enumerate(lines):
         if line.kind != "text" or line.indent or not is_title(line.text.removesuffix(":")):
@@ -249,7 +249,7 @@ def with_group_titles(lines: Sequence[LayoutLine]) -> list[LayoutLine]:
 
 
 def _starts_list(lines: Sequence[LayoutLine], index: int) -> bool:
-    """Whether a new list starts here; after a blank line only a "1." is sure to be new."""
+    """Whether a new list starts here; after a blank line, only one that begins with "1."."""
     following = lines[index] if index < len(lines) else LayoutLine("blank")
     if following.kind == "blank":
         following = lines[index + 1] if index + 1 < len(lines) else following

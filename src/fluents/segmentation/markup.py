@@ -1,4 +1,4 @@
-"""Markdown and HTML taken off procedure text: the words stay, and what their layout says stays as plain lines."""
+"""Removing Markdown and HTML from a text: the words and the layout of lists and headings stay."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from markdown_it.rules_inline import StateInline
 
 _LINE_BREAK = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
 _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]")
-"""Control characters, lone surrogates, and characters nobody sees; joiners stay, some scripts are spelt with them."""
+"""Control characters, lone surrogates and invisible characters. Joiners stay: some scripts need them."""
 
-# Every pattern below is kept from running past the next "<", so that a hostile text takes linear time.
+# No pattern below matches past the next "<", so that a hostile text takes linear time.
 _UNREAD_ELEMENT = re.compile(r"<!--|-->|<(/?)(script|style|table|head)\b[^<>]*>", re.IGNORECASE)
 _BLOCK_TAG = re.compile(
     r"<(/?)(p|div|br|hr|section|article|header|footer|main|nav|body|html|blockquote|pre|figure|figcaption|"
@@ -24,18 +24,18 @@ _INLINE_TAG_NAMES = (
     "s samp small span strike strong sub sup svg time tt u var video wbr"
 )
 _INLINE_TAGS = frozenset(_INLINE_TAG_NAMES.split())
-"""Only these are taken off: `ssh <host>` is no HTML."""
+"""Only these are removed: `ssh <host>` is not HTML."""
 
 _MARKUP_CHARACTER = re.compile(r"[*_`\[\]<&\\~]")
 
 
 def readable(text: str) -> str:
-    """The text with `\\n` line breaks alone and without characters that cannot be read."""
+    """The text with `\\n` line breaks only and without unreadable characters."""
     return _UNREADABLE.sub("", _LINE_BREAK.sub("\n", text))
 
 
 def without_html_blocks(text: str) -> str:
-    """HTML lists, headings and paragraphs as Markdown lines; comments, scripts and tables gone."""
+    """The text with HTML lists, headings and paragraphs as Markdown; comments, scripts and tables are removed."""
     text = text.replace("&bull;", "•")
     if "<" not in text:
         return text
@@ -77,7 +77,7 @@ def _without_unread_elements(text: str) -> str:
 
 
 def plain_text(fragment: str) -> str:
-    """One paragraph's words: emphasis, links, images, code marks, tags and entities resolved, white space collapsed."""
+    """The words of a paragraph, without Markdown and HTML, with single spaces."""
     if _MARKUP_CHARACTER.search(fragment):
         fragment = "".join(_words_of_inline(fragment))
     return " ".join(readable(fragment).split())
@@ -105,7 +105,7 @@ def _words_of_tag(text: str) -> str:
 
 
 def _asterisk_of_sum(state: StateInline, silent: bool) -> bool:
-    """Inline rule: in "10*20*30 cm" the asterisks are no emphasis."""
+    """Inline rule: the asterisks in "10*20*30 cm" are not emphasis."""
     position = state.pos
     around = state.src[max(position - 1, 0) : position + 2]
     if len(around) != 3 or around[1] != "*" or not (around[0].isdigit() and around[2].isdigit()):

@@ -1,4 +1,4 @@
-"""The steps among the lines of a procedure text: which sections hold them, and where each begins and ends."""
+"""Sections of a text: which of them hold steps, and where each step begins and ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fluents.segmentation.section_names import Role, section_role
 from fluents.segmentation.sentences import ends_sentence, split_sentences
 
 WRAP_WIDTH = 60
-"""Text is rarely wrapped narrower than this: a shorter line was ended on purpose."""
+"""Text is rarely wrapped narrower than this: a shorter line ends on purpose."""
 
 _SENTENCE_LABEL = re.compile(r"([^:：.]{1,40})[:：]\s*(?=\S)")
 _LABEL_INSIDE = re.compile(r"(?<=[.!?。！？)] )([^:：.!?]{1,40})[:：]")
@@ -21,7 +21,7 @@ _DURATION = re.compile(r"\D{0,10}\d[\d\s.,:–-]*[^\W\d]{1,12}\.?")
 
 
 def find_steps(lines: Sequence[LayoutLine]) -> list[str]:
-    """The steps, in order, each on one line; none where the text has none."""
+    """The steps in order, each on one line."""
     sections = _sections(lines)
     steps = [step for section in _without_introduction(sections) for step in section.steps()]
     if not any(map(_is_readable, steps)):  # an outline: headings with nothing under them
@@ -30,7 +30,7 @@ def find_steps(lines: Sequence[LayoutLine]) -> list[str]:
 
 
 def _is_readable(step: str) -> bool:
-    """Whether there is more to it than punctuation; emoji count as words."""
+    """Whether a step has more than punctuation; emoji count as words."""
     return any(character.isalnum() or ord(character) > 0x2BFF for character in step)
 
 
@@ -40,9 +40,9 @@ class _Section:
 
     heading: LayoutLine
     role: Role | None = None
-    """Its own by name, or that of the section it is a part of."""
+    """By its own name, or of the section it is part of."""
     has_own_name: bool = False
-    """Whether the heading is one of those known, or a part's, and so never a step."""
+    """Whether the heading is a known section name or names a part, and so is not a step."""
     lines: list[LayoutLine] = field(default_factory=list)
     has_items: bool = False
     has_numbers: bool = False
@@ -65,7 +65,7 @@ class _Section:
 
     @property
     def is_one_step(self) -> bool:
-        """Whether heading and content together are a step."""
+        """Whether heading and content together are one step."""
         if self.is_skipped or self.has_own_name:
             return False
         if self.heading.number is not None:
@@ -111,7 +111,7 @@ def _sections(lines: Sequence[LayoutLine]) -> list[_Section]:
 
 
 def _leaves_section(section: _Section, line: LayoutLine, last_step: int) -> bool:
-    """Whether a line under a heading like "Ingredients" or "Note" belongs to the steps again, though none says so."""
+    """Whether a line ends a section such as "Ingredients" or "Note" without a heading: the steps go on."""
     if line.number is not None and line.number > 1:
         return line.number == last_step + 1 and not section.has_numbers
     if section.role != "needs" or not section.lines or section.lines[-1].kind != "blank" or section.has_numbers:
@@ -122,7 +122,7 @@ def _leaves_section(section: _Section, line: LayoutLine, last_step: int) -> bool
 
 
 def _extend_needs(sections: Sequence[_Section]) -> None:
-    """Between "Ingredients" and "Method", a nameless list ("For the sauce") is of ingredients too."""
+    """Between "Ingredients" and "Method", other lists ("For the sauce") hold ingredients too."""
     last_steps = max((index for index, section in enumerate(sections) if section.role == "steps"), default=0)
     for index, (before, section) in enumerate(pairwise(sections), 1):
         is_nameless = section.role is None and section.heading.number is None and not section.has_own_name
@@ -131,7 +131,7 @@ def _extend_needs(sections: Sequence[_Section]) -> None:
 
 
 def _without_introduction(sections: Sequence[_Section]) -> list[_Section]:
-    """The sections less the prose before a section named as steps, or before the first list under the title."""
+    """The sections without the prose before a section of steps, or before the first list under the title."""
     used = [section for section in sections if not section.is_skipped and not section.is_bare_title]
     used = [section for section in used if section.has_items or section.has_text or section.is_one_step]
     named = next((index for index, section in enumerate(used) if section.role == "steps"), 0)
@@ -143,7 +143,7 @@ def _without_introduction(sections: Sequence[_Section]) -> list[_Section]:
 
 
 class _StepText:
-    """A step as it is put together from an item and all that belongs to it."""
+    """Builds the text of a step from an item and what belongs to it."""
 
     def __init__(self, text: str) -> None:
         self._parts: list[tuple[str, list[str]]] = [("", [text])]
@@ -177,13 +177,13 @@ class _StepText:
 
 
 def _is_remark(line: LayoutLine) -> bool:
-    """Whether a line begins as in "Note: store the eluate at 4 °C" rather than with a part of the step."""
+    """Whether a line is a note on the step, such as "Note: store the eluate at 4 °C", and not part of it."""
     label = _SENTENCE_LABEL.match(plain_text(line.text))
     return label is not None and section_role(label[1]) == "remarks"
 
 
 def _without_remarks(step: str) -> str:
-    """The step without sentences such as "Tip: use a thermometer."; all of it where nothing else would be left."""
+    """The step without sentences such as "Tip: use a thermometer."; unchanged if nothing else would be left."""
     if not any(section_role(label[1]) == "remarks" for label in _LABEL_INSIDE.finditer(step)):
         return step
     sentences = [sentence for sentence in split_sentences(step) if _unlabelled(sentence)]
@@ -215,7 +215,7 @@ def _number_end(item: LayoutLine) -> int:
 
 
 def _unrolled(text: str, first: LayoutLine) -> list[str]:
-    """The steps of "1. Boil the water. 2. Pour it." on one line; the text alone where the numbers do not count on."""
+    """The steps of "1. Boil the water. 2. Pour it." on one line; the whole text if the numbers are not in sequence."""
     if first.number != 1 or first.marker[-1] not in ".):":
         return [text]
     steps = []
@@ -245,7 +245,7 @@ def _prose_steps(lines: Sequence[LayoutLine]) -> Iterator[str]:
 
 
 def _unlabelled(sentence: str) -> list[str]:
-    """The sentence without "Method:" before it; none if its label is one like "Ingredients:" or "Note:"."""
+    """The sentence without a label such as "Method:"; nothing if the label is "Ingredients:", "Note:" or the like."""
     label = _SENTENCE_LABEL.match(sentence)
     role = section_role(label[1]) if label else None
     if label is None or role is None:
@@ -255,7 +255,7 @@ def _unlabelled(sentence: str) -> list[str]:
 
 
 def _is_one_step_a_line(lines: Sequence[str]) -> bool:
-    """Whether a paragraph's lines are verse, or were ended on purpose, rather than wrapped."""
+    """Whether the lines of a paragraph end on purpose, rather than being wrapped."""
     if not any(line[0].islower() or line[0].isdigit() for line in lines):
         width = max([WRAP_WIDTH, *map(len, lines)])
         return any(len(line) + 1 + len(after.split(None, 1)[0]) <= width for line, after in pairwise(lines))

@@ -1,8 +1,7 @@
-"""Sentence boundaries of procedure text.
+"""Sentence boundaries.
 
-sentencex finds them. It is shown a masked copy of the text, as long as the text itself, in which what it must not
-break at is covered: full stops inside brackets and quotes, in addresses, after units. The text is then cut at the
-places it found. Quotation marks are always covered, because an unclosed one takes sentencex quadratic time.
+sentencex finds them in a masked copy of the text, in which full stops inside brackets, quotes, addresses and units are
+covered. Quotation marks are always covered: an unclosed one takes sentencex quadratic time.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import sentencex
 
 SENTENCE_ENDS = ".!?…。！？｡।॥؟۔"
 WINDOW = 4000
-"""Characters given to sentencex at once. Without white space after full stops it takes quadratic time."""
+"""Characters given to sentencex at once: without spaces after full stops it takes quadratic time."""
 
 CLOSERS = ")]}\"'”’»›」』》）】"
 
@@ -37,7 +36,7 @@ _TIME_BEFORE_CAPITAL = re.compile(r"(?<=\d )(?:mins?|hrs?|secs?)(?=\. [A-Z])")
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text without line breaks, in order; nothing but the space between them is lost."""
+    """The sentences of a text without line breaks. Only the space between them is lost."""
     pieces = []
     start = 0
     for length in _lengths(_masked(text)):
@@ -47,7 +46,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _lengths(masked: str) -> Iterator[int]:
-    """The lengths of the sentences, one after the other. sentencex sees no more than a window at a time."""
+    """The lengths of the sentences in order. sentencex sees one window at a time."""
     start, window = 0, WINDOW
     while start < len(masked):
         lengths = [len(sentence) for sentence in sentencex.segment("en", masked[start : start + window])]
@@ -59,7 +58,7 @@ def _lengths(masked: str) -> Iterator[int]:
 
 
 def ends_sentence(text: str) -> bool:
-    """Whether the last character, quotes and brackets aside, is one that ends a sentence."""
+    """Whether a text ends like a sentence, quotes and brackets aside."""
     return text.rstrip(CLOSERS)[-1:] in tuple(SENTENCE_ENDS)
 
 
@@ -81,13 +80,13 @@ def _masked(text: str) -> str:
 
 
 def _quote_mask(text: str, position: int) -> str:
-    """Covers a quotation mark; one that follows a full stop ends the sentence in its place."""
+    """The mask of a quotation mark; after a full stop it ends the sentence."""
     before, after = text[position - 1 : position], text[position + 1 : position + 2]
     return before if before and before in SENTENCE_ENDS and not after.isalnum() else "X"
 
 
 def _aside_mask(text: str, start: int, end: int) -> str:
-    """Covers text[start:end], a bracket or quote; its own full stop ends the sentence unless that goes on."""
+    """The mask of text[start:end], in brackets or quotes; a full stop in it ends the sentence unless that goes on."""
     goes_on = text[end : end + 2].lstrip()[:1]
     last = text[end - 2]
     ends = last in SENTENCE_ENDS and (not goes_on or not (goes_on.islower() or goes_on in SENTENCE_ENDS + ",;:"))
@@ -95,7 +94,7 @@ def _aside_mask(text: str, start: int, end: int) -> str:
 
 
 def _asides(text: str) -> list[tuple[int, int]]:
-    """(start, end) of the outermost brackets and quotes that are closed, in order."""
+    """(start, end) of the outermost closed brackets and quotes, in order."""
     open_marks: list[tuple[str, int]] = []
     still_open: Counter[str] = Counter()  # of each opener, to look it up without walking the stack
     found: list[tuple[int, int]] = []
@@ -116,7 +115,7 @@ def _asides(text: str) -> list[tuple[int, int]]:
 
 
 def _bracket_marks(text: str, still_open: Counter[str]) -> Iterator[tuple[str, int, bool]]:
-    """(its opener, where, whether it closes) of every bracket and quote; apostrophes and inch marks are neither."""
+    """(opener, position, whether it closes) of every bracket and quote, without apostrophes and inch marks."""
     for match in _BRACKET.finditer(text):
         mark, position = match[0], match.start()
         before, after = text[position - 1 : position] or " ", text[position + 1 : position + 2] or " "
@@ -133,10 +132,7 @@ def _bracket_marks(text: str, still_open: Counter[str]) -> Iterator[tuple[str, i
 
 
 def _with_fragments_joined(pieces: list[str]) -> list[str]:
-    """Put pieces that are no sentences of their own where they belong.
-
-    A number ("2.") goes with what follows; a remark in brackets, and all else without a letter, with what came before.
-    """
+    """Join pieces that are not sentences: a number ("2.") to the next one, all others to the last."""
     sentences: list[list[str]] = []
     ahead: list[str] = []
     for piece in filter(None, pieces):
