@@ -229,3 +229,14 @@ def test_ctrl_c_in_a_terminal_shows_the_finished_steps_where_no_file_keeps_them(
     assert shown.status == 130
     assert "→ hot" in shown.out
     assert "Wait for it." not in shown.out
+
+
+def test_a_file_that_cannot_be_read_is_skipped_named_and_ends_in_status_1(track: Track, tmp_path: Path) -> None:
+    (tmp_path / "latin.txt").write_bytes(b"Pour the caf\xe9 au lait.")
+    done = track(tmp_path / "latin.txt")
+    assert done.status == 1
+    assert "latin.txt" in done.err
+    assert [trace.id for trace in read(tmp_path / "out.jsonl")] == ["tea"]
+    strict = track(tmp_path / "latin.txt", "--strict")
+    assert strict.status == 2
+    assert "latin.txt" in strict.err
