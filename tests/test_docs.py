@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,3 +71,39 @@ def test_every_python_block_runs_as_it_stands(
         for written, run in shorter.items():
             code = code.replace(written, run)
         exec(compile(code, page.name, "exec"), session)
+
+
+PROFILER = """
+import sys
+calls = []
+def profile(frame, event, _):
+    if event == "call" and "/fluents/" in frame.f_code.co_filename:
+        calls.append((frame.f_code.co_filename.rpartition("/fluents/")[2], frame.f_code.co_name))
+from fluents.cli import main
+sys.setprofile(profile)
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    print("\\n".join(f"{file} {name}" for file, name in dict.fromkeys(calls)), file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mirror", "model_cache")
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("fluents track", ["track", str(DOCS.parent / "examples" / "tomato_soup.md"), "--table"]),
+        ("fluents eval original", ["eval", "original", "--gold", "openpi:dev", "--pred", "openpi:gpt2-dev"]),
+    ],
+)
+def test_the_paths_in_internals_are_true(command: str, arguments: list[str]) -> None:
+    page = (DOCS / "internals.md").read_text(encoding="utf-8")
+    [block] = re.findall(rf"^`{command}[^`]*`:\n\n```\n(.*?)^```", page, re.M | re.S)
+    told = [tuple(line.split()[:2]) for line in block.splitlines()]
+    done = subprocess.run([sys.executable, "-c", PROFILER, *arguments], capture_output=True, text=True, check=True)
+    called = [tuple(line.split()) for line in done.stderr.splitlines()]
+    places = [called.index(step) for step in told]
+    assert places == sorted(places)
+    assert len({file for file, _ in told}) <= 20
