@@ -35,6 +35,7 @@ settings_of_any_kind = st.builds(
     bleu=st.sampled_from([0.0, 1.0]),
     most=st.integers(1, 5),
     distinct=st.booleans(),
+    paired=st.booleans(),
     candidates=st.integers(1, 30),
     no_change=st.sampled_from([1.0, 1.3]),
     recall=st.sampled_from([0.5, 1.0, 2.0]),
@@ -172,3 +173,18 @@ def test_recall_can_weigh_more() -> None:
 def test_a_grouped_consensus_says_that_it_needs_an_embedder() -> None:
     with pytest.raises(ValueError, match="embedder"):
         consensus([[POT]], Consensus(grouped=True))
+
+
+def test_paired_changes_meet_each_change_of_a_sample_once() -> None:
+    """Three samples hold one change in two wordings. Freely, both wordings pay; paired, the second meets nothing."""
+    wordings = [change("pot", after="hot"), change("pot", after="very hot")]
+    samples = [wordings[:1], wordings[:1], wordings[1:]]
+    rouge = Consensus(exact=0, bleu=0, recall=3)
+    assert len(consensus(samples, rouge)) == 2
+    assert consensus(samples, Consensus(exact=0, bleu=0, paired=True))[0].after == "hot"
+    assert len(consensus(samples, Consensus(exact=0, bleu=0, paired=True))) == 1
+
+
+def test_paired_samples_that_agree_are_taken_as_they_are() -> None:
+    assert {key(one) for one in consensus([[POT, LID]] * 3, Consensus(paired=True))} == {key(POT), key(LID)}
+    assert consensus([[], [], [POT]], Consensus(paired=True)) == []

@@ -40,6 +40,9 @@ class Consensus:
     distinct: bool = False
     """For readers: one change only for each attribute of an entity, and each pair of its states under one attribute
     only. The published metrics reward saying the same in other words."""
+    paired: bool = False
+    """For readers: each change of a sample is met by one of the chosen only, as the metric `readers` counts them, so
+    that another wording of what is chosen already costs more than it brings."""
     candidates: int = 80
     """Only the most supported candidates are considered."""
     no_change: float = 1.0
@@ -124,6 +127,12 @@ class Pool:
 
     def choose(self) -> list[int]:
         """Indices of the chosen changes, in the order in which they were added."""
+        chosen, reached = self._choose_paired() if self.settings.paired else self._choose_freely()
+        # With no change predicted, every empty sample would be met in full and every other not at all.
+        nothing = self.empty_share * sum(self.settings.weights.values())
+        return [] if nothing > reached * self.settings.no_change else chosen
+
+    def _choose_freely(self) -> tuple[list[int], float]:
         chosen: list[int] = []
         reached = 0.0
         while len(chosen) < self.settings.most:
@@ -136,9 +145,29 @@ class Pool:
                 break
             reached = float(expected[best])
             chosen.append(left[best])
-        # With no change predicted, every empty sample would be met in full and every other not at all.
-        nothing = self.empty_share * sum(self.settings.weights.values())
-        return [] if nothing > reached * self.settings.no_change else chosen
+        return chosen, reached
+
+    def _choose_paired(self) -> tuple[list[int], float]:
+        """Likewise, each chosen change taking the likest of each sample's that no other has taken."""
+        chosen: list[int] = []
+        reached = 0.0
+        free = self.holds > 0
+        met = np.zeros(len(self.rows))
+        alike: Floats = np.sum([weight * self.alike[name] for name, weight in self.settings.weights.items()], axis=0)
+        while len(chosen) < self.settings.most:
+            left = [index for index in self.considered if index not in chosen and self._is_new(index, chosen)]
+            if not left:
+                break
+            taken = np.where(free[None], alike[left][:, None], 0.0)
+            values = met + taken.max(axis=2)
+            expected = (2 * values / (len(chosen) + 1 + self.sizes)).mean(axis=1) * (1 - self.empty_share)
+            best = int(np.argmax(expected))
+            if expected[best] <= reached:
+                break
+            reached, met = float(expected[best]), values[best]
+            chosen.append(left[best])
+            free[np.arange(len(self.rows)), taken[best].argmax(axis=1)] = False
+        return chosen, reached
 
     def _means_the_same(self) -> NDArray[np.bool_]:
         """Which of the considered changes mean the same; without an embedder none does."""
