@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from fluents.errors import InputError
 from fluents.jsonl import atomic_output
+from fluents.records import Procedure, StateChange
+from fluents.text.mentions import mentioned, named_in
 
 Floats = NDArray[np.float64]
 Features = Mapping[str, float]
@@ -25,6 +27,10 @@ Features = Mapping[str, float]
 FIELDS = ("entity", "attribute", "before", "after")
 FLOOR = -6.0
 """A log probability below this says no more than this."""
+
+
+LATE = 8
+"""Steps from this one on count as equally late: the procedures that calibrations are fitted on have few more."""
 
 
 class TokenProbability(Protocol):
@@ -59,6 +65,18 @@ def _features(fields: list[list[float]], number: int) -> dict[str, float]:
     return found
 
 
+def context_features(procedure: Procedure, change: StateChange, count: int) -> dict[str, float]:
+    """What the text says: whether it mentions the entity, so far and in this step, how late the step is; and how many
+    changes the model gave in the step."""
+    found = {
+        "mentioned": float(mentioned(procedure, change.step, change.entity)),
+        "now": float(named_in(procedure.steps[change.step - 1], change.entity)),
+        "step": math.log1p(min(change.step, LATE)),
+        "count": float(count),
+    }
+    return found if change.support is None else found | {"support": change.support}
+
+
 def mean_features(several: Sequence[Features]) -> dict[str, float]:
     """The mean of each feature: of a change that several samples hold."""
     return {name: sum(one[name] for one in several) / len(several) for name in several[0]}
@@ -79,7 +97,7 @@ class ConfidenceModel:
         return round(1 / (1 + math.exp(-max(-30.0, min(30.0, total)))), 3)
 
 
-def fit_calibration(rows: Sequence[Features], right: Sequence[bool], *, penalty: float = 1.0) -> ConfidenceModel:
+def fit_calibration(rows: Sequence[Features], right: Sequence[bool], *, penalty: float = 3.0) -> ConfidenceModel:
     """A model fitted on changes known to be right or wrong, by Newton's method; it cuts nothing yet.
 
     The `penalty` on the squares of the weights is for standardised features.

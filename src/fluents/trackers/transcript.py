@@ -19,6 +19,7 @@ from fluents.decoding import Sampling
 from fluents.decoding.confidence import (
     Features,
     calibration_path,
+    context_features,
     line_features,
     mean_features,
     read_calibrations,
@@ -86,7 +87,7 @@ class Draft(NamedTuple):
     """A change that the model wrote, and what its confidence depends on."""
 
     change: StateChange
-    features: Features
+    features: dict[str, float]
 
 
 class TranscriptTracker(Tracker):
@@ -185,10 +186,7 @@ class TranscriptTracker(Tracker):
         for change, features in drafts:
             more: dict[str, Any] = {"mentioned": mentioned(procedure, change.step, change.entity)}
             if self._confidence is not None:
-                features = {**features, "mentioned": float(more["mentioned"]), "drafts": float(len(drafts))}
-                if change.support is not None:
-                    features["support"] = change.support
-                more["confidence"] = self._confidence(features)
+                more["confidence"] = self._confidence(features | context_features(procedure, change, len(drafts)))
             found.append(change.replace(**more))
         return tuple(known.enter(found[: self.settings.max_changes]))
 
@@ -215,7 +213,7 @@ class TranscriptTracker(Tracker):
 
 def _agreed(samples: list[list[Draft]], settings: Consensus) -> list[Draft]:
     """What samples agree on; the features of a change are the means over the samples that hold it word for word."""
-    held: dict[tuple[str, ...], list[Features]] = {}
+    held: dict[tuple[str, ...], list[dict[str, float]]] = {}
     for sample in samples:
         for change, features in sample:
             held.setdefault(_wording(change), []).append(features)
