@@ -80,7 +80,7 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
     if _is_openpi_folder(path):
         return openpi.traces(openpi.folder_rows(Path(path)), name)
     lines = jsonl.read_lines(path, binary=PARQUET)
-    start = list(islice(lines, 2))
+    start = list(islice(lines, 1))  # no more: whoever writes into a pipe may wait for what we make of it
     if not start:
         raise EmptyFileError("the file is empty", where=name, fix="a procedure needs at least one step")
     where, first = start[0]
@@ -88,9 +88,8 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
         from fluents.data import parquet
 
         return parquet.read(io.BytesIO(first), name)
-    every_line = chain(start, lines)
     if change_tables.is_header(first):
-        return change_tables.traces(change_tables.csv_rows(every_line), name)
+        return change_tables.traces(change_tables.csv_rows(chain(start, lines)), name)
     if not first.lstrip().startswith((b"{", b"[")):
         fix = f"`fluents track` reads texts. Records are, for example:\n    {_EXAMPLES}"
         raise InputError("not a file of records: neither JSON nor a table of changes", where=where, fix=fix)
@@ -101,7 +100,9 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
             raise
         value = None
     if jsonl.is_ours(value):
-        return jsonl.read_records(every_line)
+        return jsonl.read_records(chain(start, lines))
+    start += islice(lines, 1)
+    every_line = chain(start, lines)
     if isinstance(value, dict) and ("id" in value or len(start) > 1 or change_tables.is_row(value)):
         return _from_objects(
             ((where, jsonl.parse_json(line, where)) for where, line in every_line), value, name, in_pieces
