@@ -44,25 +44,25 @@ Metric: TypeAlias = Literal[
 
 class _Entry(NamedTuple):
     function: str
-    """ "module:function" of `fluents.metrics`."""
+    """ "module:function"."""
     reads: Literal["answers", "traces", "cases", "clusters"] = "traces"
     needs: tuple[str, ...] = ("gold", "pred")
 
 
 METRICS: dict[str, _Entry] = {
-    "original": _Entry("original:original", "answers"),
-    "cluster": _Entry("cluster:cluster", "answers"),
-    "schemata": _Entry("schemata:schemata"),
-    "states": _Entry("states:states"),
-    "complete": _Entry("complete:complete"),
-    "clustering": _Entry("clustering:clustering", "clusters"),
-    "salience": _Entry("salience:salience"),
-    "crepe": _Entry("crepe:crepe", "cases"),
-    "consistency": _Entry("consistency:consistency", needs=("pred",)),
-    "error-types": _Entry("error_types:error_types", "answers"),
-    "bertscore": _Entry("bertscore:bertscore"),
-    "agreement": _Entry("agreement:agreement", needs=()),
-    "readers": _Entry("readers:readers", "answers"),
+    "original": _Entry("fluents.metrics.original:original", "answers"),
+    "cluster": _Entry("fluents.metrics.cluster:cluster", "answers"),
+    "schemata": _Entry("fluents.metrics.schemata:schemata"),
+    "states": _Entry("fluents.metrics.states:states"),
+    "complete": _Entry("fluents.metrics.complete:complete"),
+    "clustering": _Entry("fluents.metrics.clustering:clustering", "clusters"),
+    "salience": _Entry("fluents.metrics.salience:salience"),
+    "crepe": _Entry("fluents.metrics.crepe:crepe", "cases"),
+    "consistency": _Entry("fluents.metrics.consistency:consistency", needs=("pred",)),
+    "error-types": _Entry("fluents.metrics.error_types:error_types", "answers"),
+    "bertscore": _Entry("fluents.metrics.bertscore:bertscore"),
+    "agreement": _Entry("fluents.metrics.agreement:agreement", needs=()),
+    "readers": _Entry("fluents.metrics.readers:readers", "answers"),
 }
 
 
@@ -97,7 +97,7 @@ def load(metric: str) -> Callable[..., Score]:
     """The function behind a metric's name: gold and predictions in, a score out."""
     check_choice("metric", metric, Metric)
     module, _, name = METRICS[metric].function.partition(":")
-    found: Callable[..., Score] = getattr(import_module(f"fluents.metrics.{module}"), name)
+    found: Callable[..., Score] = getattr(import_module(module), name)
     return found
 
 
