@@ -53,7 +53,8 @@ def test_intervals_of_a_score_print_as_a_table() -> None:
     score = system(0.5)
     found = score.intervals(resamples=100)
     assert found == intervals(score, resamples=100)
-    heading, first, second = str(found).splitlines()
+    empty, title, heading, first, second = str(found).splitlines()
+    assert (empty, title) == ("", "95 % confidence intervals")
     assert heading.split() == ["precision", "recall", "f1"]
     assert first.startswith("x ")
     assert second.startswith("x micro ")

@@ -29,17 +29,18 @@ class Interval(NamedTuple):
 class Intervals(dict[str, dict[str, Interval]]):
     """Row → column → Interval; prints as a table."""
 
-    def __init__(self, score: Score, found: Mapping[str, dict[str, Interval]]) -> None:
+    def __init__(self, score: Score, found: Mapping[str, dict[str, Interval]], level: float) -> None:
         super().__init__(found)
-        self._score = score
+        self._score, self._level = score, level
 
     def __str__(self) -> str:
+        """On lines of its own, also where it is printed beside its score."""
         columns = self._score.columns
         rows = (
             [row, *(_brackets(found[name], self._score.decimals(name)) if name in found else "" for name in columns)]
             for row, found in self.items()
         )
-        return text_table(["", *columns], rows)
+        return f"\n{100 * self._level:g} % confidence intervals\n{text_table(['', *columns], rows)}"
 
 
 def _brackets(interval: Interval, decimals: int) -> str:
@@ -93,7 +94,7 @@ def intervals(score: Score, *, resamples: int = RESAMPLES, level: float = 0.95, 
         row: {column: _percentiles(values, level) for column, values in columns.items()}
         for row, columns in computed.items()
     }
-    return Intervals(score, found)
+    return Intervals(score, found, level)
 
 
 def part_intervals(parts: Mapping[str, Score]) -> dict[str, Intervals]:
