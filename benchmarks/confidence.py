@@ -1,11 +1,11 @@
 """How confidences are calibrated, and how far they can be trusted.
 
-    python benchmarks/confidence.py base                # cross-validated on fluents:dev
+    python benchmarks/confidence.py                     # every shipped size, cross-validated on fluents:dev
     python benchmarks/confidence.py base --write        # writes the file beside the adapter as well
     python benchmarks/confidence.py base --samples 8    # for consensus over samples
 
-The tracker answers all of fluents:dev, which takes minutes; answers are kept in --answers FILE and used again. A change
-is right where its match reaches `readers.RIGHT`. The default cut is the highest that costs at most one point of
+The tracker answers all of fluents:dev, which takes minutes; answers are kept in --answers FOLDER and used again. A
+change is right where its match reaches `readers.RIGHT`. The default cut is the highest that costs at most one point of
 soft F1.
 """
 
@@ -30,9 +30,11 @@ from fluents.decoding.confidence import (
     write_calibrations,
 )
 from fluents.metrics.readers import RIGHT, match_values, readers
+from fluents.prompts.transcript import VERSION
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker
-from fluents.weights import open_adapter
+from fluents.weights import ADAPTERS, open_adapter
+from fluents.weights.base_weights import find, is_here
 
 FOLDS = 7
 CUTS = tuple(round(0.05 * number, 2) for number in range(11))
@@ -74,17 +76,23 @@ class Answered:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("adapter", help="name or file of an adapter")
+    parser.add_argument("adapters", nargs="*", help="names or files of adapters")
     parser.add_argument("--samples", type=int, default=1)
-    parser.add_argument("--answers", type=Path, help="keep answers in this file, and use those it holds")
-    parser.add_argument("--write", action="store_true", help="write the calibration beside the adapter")
+    parser.add_argument("--answers", type=Path, help="keep answers in this folder, and use those it holds")
+    parser.add_argument("--write", action="store_true", help="write the calibrations beside the adapters")
     chosen = parser.parse_args()
-    answered = answers(chosen.adapter, chosen.samples, chosen.answers)
-    model = study(answered)
-    if chosen.write:
-        path = calibration_path(open_adapter(chosen.adapter).path)
-        write_calibrations(read_calibrations(path) | {way_of(chosen.samples): model}, path)
-        print(f"wrote {path}")
+    for name in chosen.adapters or [name for name, one in ADAPTERS.items() if one.facts.prompt == VERSION]:
+        adapter = open_adapter(name)
+        if not is_here(find(adapter.base)):
+            print(f"{name}: its base weights are not on this machine")
+            continue
+        kept = chosen.answers and chosen.answers / f"{adapter.sha256[:12]}-{chosen.samples}.jsonl"
+        print(f"\n{name}")
+        model = study(answers(name, chosen.samples, kept))
+        if chosen.write:
+            path = calibration_path(adapter.path)
+            write_calibrations(read_calibrations(path) | {way_of(chosen.samples): model}, path)
+            print(f"wrote {path}")
 
 
 def answers(adapter: str, samples: int, kept: Path | None = None) -> list[Answered]:
@@ -98,7 +106,7 @@ def answers(adapter: str, samples: int, kept: Path | None = None) -> list[Answer
     for gold in corpus.load("dev"):
         if gold.id not in known:
             trace = tracker.track(gold.procedure)
-            fields = {"step", "entity", "attribute", "before", "after"}
+            fields = {"step", "entity", "attribute", "before", "after", "support"}
             known[gold.id] = [c.model_dump(include=fields) | {"features": recorder.of(c)} for c in trace.changes]
             if kept:
                 with kept.open("a") as stream:
