@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from fluents.errors import InputError
 from fluents.records import MAX_ID_LENGTH
-from fluents.segmentation import read_text, segment
-from fluents.segmentation.text_files import MAX_TEXT_BYTES
+from fluents.segmentation import MAX_TEXT_BYTES, read_text, segment
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "segment"
 
@@ -531,7 +530,7 @@ def test_read_text_says_when_reading_fails(monkeypatch: pytest.MonkeyPatch) -> N
         def read(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("fluents.segmentation.text_files.open_input", lambda _: Broken())
+    monkeypatch.setattr("fluents.segmentation.open_input", lambda _: Broken())
     with pytest.raises(InputError, match="cannot read the file: Input/output error"):
         read_text("disk.txt")
 

@@ -10,40 +10,13 @@ from typing import Any
 from fluents.errors import FluentsWarning
 from fluents.records import Procedure
 
-LANGUAGES = {
-    "ar": "Arabic",
-    "bn": "Bengali",
-    "cs": "Czech",
-    "da": "Danish",
-    "de": "German",
-    "el": "Greek",
-    "en": "English",
-    "es": "Spanish",
-    "fa": "Persian",
-    "fi": "Finnish",
-    "fr": "French",
-    "he": "Hebrew",
-    "hi": "Hindi",
-    "hu": "Hungarian",
-    "id": "Indonesian",
-    "it": "Italian",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "nl": "Dutch",
-    "no": "Norwegian",
-    "pl": "Polish",
-    "pt": "Portuguese",
-    "ro": "Romanian",
-    "ru": "Russian",
-    "sv": "Swedish",
-    "ta": "Tamil",
-    "th": "Thai",
-    "tr": "Turkish",
-    "uk": "Ukrainian",
-    "ur": "Urdu",
-    "vi": "Vietnamese",
-    "zh": "Chinese",
-}
+_NAMES = (
+    "ar Arabic, bn Bengali, cs Czech, da Danish, de German, el Greek, en English, es Spanish, fa Persian, "
+    "fi Finnish, fr French, he Hebrew, hi Hindi, hu Hungarian, id Indonesian, it Italian, ja Japanese, "
+    "ko Korean, nl Dutch, no Norwegian, pl Polish, pt Portuguese, ro Romanian, ru Russian, sv Swedish, ta Tamil, "
+    "th Thai, tr Turkish, uk Ukrainian, ur Urdu, vi Vietnamese, zh Chinese"
+)
+LANGUAGES: dict[str, str] = dict(name.split() for name in _NAMES.split(", "))
 """The languages told apart: ISO 639-1 code → English name."""
 
 MAX_CHARACTERS = 5000
