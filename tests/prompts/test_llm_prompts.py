@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluents.prompts import llm
-from fluents.prompts.llm import PromptExample
-from fluents.prompts.prompt_files import TEXTS
+from fluents.prompts.llm import TEXTS, PromptExample
 from fluents.records import Procedure, StateChange
 from strategies import procedures
 

@@ -17,8 +17,7 @@ from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, Question, open_model
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
-from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
-from fluents.prompts.prompt_files import render
+from fluents.prompts.llm import JSON_TEXT, MAX_NAME_BYTES, json_list, json_object, quoted, render, system, whole_scene
 from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
 from fluents.scoring import Level
 from fluents.text.embedders import Embedder, StaticEmbedder
@@ -205,12 +204,7 @@ class VocabularyThesaurus:
 
 
 PROMPTS: dict[Level, str] = {"entities": "expand-entity-1", "attributes": "expand-attribute-1"}
-SCHEMA = {
-    "type": "object",
-    "properties": {"names": {"type": "array", "items": {"type": "string"}}},
-    "required": ["names"],
-    "additionalProperties": False,
-}
+SCHEMA = json_object(names=json_list(JSON_TEXT))
 MAX_LETTERS = 80
 """A longer name is probably a sentence."""
 

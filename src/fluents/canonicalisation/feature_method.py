@@ -9,8 +9,7 @@ from fluents.canonicalisation.pair_features import PairFeatures
 from fluents.canonicalisation.pair_scorer import corrected, shipped_scorer
 from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
-from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
-from fluents.prompts.prompt_files import render
+from fluents.prompts.llm import MAX_NAME_BYTES, json_object, quoted, render, system, whole_scene
 from fluents.records import Reject, Trace
 from fluents.text.embedders import Embedder, StaticEmbedder
 
@@ -37,12 +36,7 @@ class FeatureMethod:
 
 
 PROMPT = "same-entity-1"
-SCHEMA = {
-    "type": "object",
-    "properties": {"same": {"type": "boolean"}},
-    "required": ["same"],
-    "additionalProperties": False,
-}
+SCHEMA = json_object(same={"type": "boolean"})
 
 
 class VerifiedMethod:

@@ -12,9 +12,17 @@ from fluents.canonicalisation.clusters import REASON, Grouped, Groups, NameList
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
-from fluents.prompts.example_selection import of_others
-from fluents.prompts.llm import MAX_NAME_BYTES, quoted, system, whole_scene
-from fluents.prompts.prompt_files import render
+from fluents.prompts.llm import (
+    JSON_TEXT,
+    MAX_NAME_BYTES,
+    json_list,
+    json_object,
+    of_others,
+    quoted,
+    render,
+    system,
+    whole_scene,
+)
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Reject, Trace
 from fluents.scoring import Level
 from fluents.text.names import fold, one_line
@@ -24,12 +32,7 @@ PROMPTS = {"entities": "cluster-entities-1", "attributes": "cluster-attributes-1
 MOST_ASKED = 300
 """Maximum number of names that fit into one question, and into one answer."""
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"groups": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}},
-    "required": ["groups"],
-    "additionalProperties": False,
-}
+SCHEMA = json_object(groups=json_list(json_list(JSON_TEXT)))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from fluents.llm.language_model import LanguageModel, OnAnswer
 from fluents.llm.question import Answerer, CutAnswer, NoAnswerError, Question
 from fluents.llm.wire_format import printable_line
-from fluents.prompts.prompt_files import render
+from fluents.prompts.llm import render
 
 T = TypeVar("T")
 

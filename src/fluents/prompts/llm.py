@@ -1,5 +1,6 @@
-"""The questions about a procedure: OpenPI2.0's formulations, each a versioned prompt in `texts/`.
+"""The questions about a procedure: OpenPI2.0's formulations, each a versioned prompt in `texts/`: `schemata-1.txt`.
 
+A prompt that was used is never edited: a better wording gets the next number, so a trace's provenance stays true.
 Text from outside, such as a step or a name that a model gave, stands between quotation marks on one line: it can forge
 neither another step's line nor the end of its own. What a question is about stands last, so that many questions share
 their beginning and an endpoint can cache it.
@@ -10,21 +11,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
-from fluents.prompts.prompt_files import render
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from fluents.errors import InputError
 from fluents.records import Procedure, StateChange
-from fluents.text.names import one_line
+from fluents.text.names import fold, one_line
+from fluents.text.plurals import counted
 from fluents.text.template import NO_CHANGE_SENTENCE
 
-SYSTEM = "system-1"
-SCHEMATA, STATES, CHANGES_OF, COMPLETE, WHOLE, VERIFY = (
-    "schemata-1",
-    "states-1",
-    "changes-of-1",
-    "complete-1",
-    "whole-1",
-    "verify-1",
-)
+TEXTS = Path(__file__).parent / "texts"
+
+SCHEMATA, STATES, CHANGES_OF = "schemata-1", "states-1", "changes-of-1"
+COMPLETE, WHOLE, VERIFY = "complete-1", "whole-1", "verify-1"
 
 NEXT_QUESTION = ("\nGoal:", "\nThe step now,")
 """How another question begins: generation stops here, or a model that completes text would go on to ask one."""
@@ -36,6 +38,23 @@ MAX_WHOLE_BYTES = 48_000
 MAX_SCHEMA_STEPS = 50
 MAX_KNOWN = 60
 """Limits on a long procedure: the newest past steps and states are shown, and the beginning of a long step."""
+
+
+@cache
+def _environment() -> Environment:
+    # A value that is not given is an error, never an empty place in a question. Nothing is escaped: this is no HTML.
+    return Environment(
+        loader=FileSystemLoader(TEXTS),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render(name: str, **values: Any) -> str:
+    """The prompt of this name, such as "schemata-1", filled in. Values are never read as templates themselves."""
+    return _environment().get_template(f"{name}.txt").render(**values)
 
 
 @dataclass(frozen=True)
@@ -56,7 +75,7 @@ def quoted(text: str, most: int = MAX_STEP_BYTES) -> str:
 
 def system() -> str:
     """What every question begins with."""
-    return render(SYSTEM)
+    return render("system-1")
 
 
 def scene(procedure: Procedure, step: int, *, past: bool = True, known: Iterable[StateChange] = ()) -> str:
@@ -157,28 +176,23 @@ def _json(value: object) -> str:
 
 # JSON schemata of the answers: closed objects with every key required, as the strictest endpoints want them
 
-_TEXT = {"type": "string"}
+JSON_TEXT = {"type": "string"}
 
 
-def _object(**properties: object) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def json_object(**properties: object) -> dict[str, object]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _list(item: object) -> dict[str, object]:
+def json_list(item: object) -> dict[str, object]:
     return {"type": "array", "items": item}
 
 
-_CHANGE = _object(entity=_TEXT, attribute=_TEXT, before=_TEXT, after=_TEXT)
+_CHANGE = json_object(entity=JSON_TEXT, attribute=JSON_TEXT, before=JSON_TEXT, after=JSON_TEXT)
 _SCHEMAS = {
-    SCHEMATA: _object(entities=_list(_object(entity=_TEXT, attributes=_list(_TEXT)))),
-    STATES: _object(before=_TEXT, after=_TEXT),
-    CHANGES_OF: _object(changes=_list(_object(attribute=_TEXT, before=_TEXT, after=_TEXT))),
-    VERIFY: _object(changes={"type": "boolean"}),
+    SCHEMATA: json_object(entities=json_list(json_object(entity=JSON_TEXT, attributes=json_list(JSON_TEXT)))),
+    STATES: json_object(before=JSON_TEXT, after=JSON_TEXT),
+    CHANGES_OF: json_object(changes=json_list(json_object(attribute=JSON_TEXT, before=JSON_TEXT, after=JSON_TEXT))),
+    VERIFY: json_object(changes={"type": "boolean"}),
 }
 
 
@@ -186,5 +200,29 @@ def schema(prompt: str, steps: int = 0) -> dict[str, object] | None:
     """The JSON schema of the answers to a prompt; of `whole` with a key for each step, so that none can be left out.
     None for sentences, and for more steps than endpoints take keys."""
     if prompt == WHOLE and steps <= MAX_SCHEMA_STEPS:
-        return _object(**{str(step): _list(_CHANGE) for step in range(1, steps + 1)})
+        return json_object(**{str(step): json_list(_CHANGE) for step in range(1, steps + 1)})
     return _SCHEMAS.get(prompt)
+
+
+# Which procedures may be shown as examples: never the one that the question is about
+
+T = TypeVar("T")
+
+
+def of_others(drawn: Iterable[tuple[Procedure, T]], procedure: Procedure, count: int, source: str) -> list[T]:
+    """The first `count` of other procedures than this; an InputError if there are fewer."""
+    others = [one for shown, one in drawn if not is_same(shown, procedure)][:count]
+    if len(others) < count:
+        raise InputError(
+            f"`shots` is {count}, but `examples` has {counted(len(others), 'other procedure')} to show",
+            where=source or None,
+            fix="set `shots` lower, or `examples` to a larger file or dataset",
+        )
+    return others
+
+
+def is_same(one: Procedure, other: Procedure) -> bool:
+    """One text has several ids in the datasets that were made from one another: goal or steps give it away."""
+    if one.id == other.id or list(map(fold, one.steps)) == list(map(fold, other.steps)):
+        return True
+    return bool(one.goal.strip()) and fold(one.goal) == fold(other.goal)

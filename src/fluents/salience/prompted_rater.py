@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import THOUGHT_ENDS, Unreadable, UnreadableAnswer, ask_all
-from fluents.prompts.llm import MAX_NAME_BYTES, quoted, scene, system, whole_scene
-from fluents.prompts.prompt_files import render
+from fluents.prompts.llm import MAX_NAME_BYTES, quoted, render, scene, system, whole_scene
 from fluents.records import Salience, Trace
 from fluents.salience.entities import rated_entities
 from fluents.salience.ridge import LEAST, MOST

@@ -6,8 +6,7 @@ import random
 from collections.abc import Iterable
 
 from fluents.prompts import llm as prompts
-from fluents.prompts.example_selection import of_others
-from fluents.prompts.llm import PromptExample
+from fluents.prompts.llm import PromptExample, of_others
 from fluents.records import Procedure, StateChange, Trace
 
 

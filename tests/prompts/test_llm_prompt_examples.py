@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fluents.errors import InputError
-from fluents.prompts.example_selection import is_same, of_others
+from fluents.prompts.llm import is_same, of_others
 from fluents.records import Procedure
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.",))
