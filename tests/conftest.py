@@ -36,19 +36,19 @@ def mirror() -> Path:
 
 @pytest.fixture(scope="session")
 def real_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The real base weights: from the user's cache, or FLUENTS_CACHE, or fetched once for this run.
+    """The real base weights `tiny`: from the user's cache, or FLUENTS_CACHE, or fetched once for this run.
 
     Runs before the fixtures of single tests, so with the user's own environment.
     """
     try:
-        return weights_path()
+        return weights_path("tiny")
     except FluentsError:
         pass
     with pytest.MonkeyPatch.context() as patch:
         if not os.environ.get("FLUENTS_CACHE"):  # nothing is written into a home that did not ask for it
             patch.setenv("FLUENTS_CACHE", str(tmp_path_factory.mktemp("cache")))
         try:
-            return ensure()
+            return ensure("tiny")
         except DataMissingError as error:
             if os.environ.get("CI") == "true":
                 raise

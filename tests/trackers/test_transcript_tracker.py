@@ -19,7 +19,7 @@ from fluents.records import Procedure, Trace
 from fluents.trackers import Listener, open_tracker
 from fluents.trackers.llama_engine import Engine, WrittenAnswer, WrittenToken
 from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker, transcript_engine
-from fluents.weights.base_weights import BASES, DEFAULT
+from fluents.weights.base_weights import BASES
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the leaves.", "Drink it."))
 ANSWERS = {
@@ -28,8 +28,8 @@ ANSWERS = {
     3: "the water | temperature | hot | warm\nnonsense\n",
 }
 FACTS: dict[str, str | list[str]] = {
-    "fluents.base": DEFAULT,
-    "fluents.base_sha256": BASES[DEFAULT].sha256,
+    "fluents.base": BASES["tiny"].release,
+    "fluents.base_sha256": BASES["tiny"].sha256,
     "fluents.prompt": VERSION,
     "fluents.styles": ["plain"],
     "fluents.data": ["mine.jsonl"],

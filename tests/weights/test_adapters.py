@@ -13,11 +13,11 @@ import pytest
 from fluents.errors import ChecksumError, DataMissingError, FluentsError, InputError, UnknownNameError
 from fluents.prompts.local import STYLE_WORDS, VERSION
 from fluents.weights.adapters import ADAPTERS, FOLDER, open_adapter
-from fluents.weights.base_weights import BASES, DEFAULT
+from fluents.weights.base_weights import BASES
 
 FACTS: dict[str, str | list[str]] = {
-    "fluents.base": DEFAULT,
-    "fluents.base_sha256": BASES[DEFAULT].sha256,
+    "fluents.base": BASES["tiny"].release,
+    "fluents.base_sha256": BASES["tiny"].sha256,
     "fluents.prompt": VERSION,
     "fluents.styles": ["plain", "sorted"],
     "fluents.data": ["mine.jsonl"],
@@ -47,7 +47,7 @@ def test_every_shipped_adapter_is_whole_and_says_what_it_is() -> None:
     assert {path.stem for path in FOLDER.glob("*.gguf")} == set(ADAPTERS)
     for name in ADAPTERS:
         adapter = open_adapter(name)
-        assert (adapter.base, adapter.facts.prompt) == (DEFAULT, VERSION)
+        assert (adapter.base, adapter.facts.prompt) == ("smollm2-135m-instruct", VERSION)
         assert adapter.styles
         assert set(adapter.styles) <= set(STYLE_WORDS)
 
@@ -71,7 +71,7 @@ def test_a_copy_of_a_shipped_adapter_is_known_by_its_content(tmp_path: Path) -> 
 def test_a_trained_file_says_its_base_styles_and_data(tmp_path: Path) -> None:
     file = write_file(tmp_path / "adapter.gguf", FACTS)
     adapter = open_adapter(str(file))
-    assert (adapter.path, adapter.base, adapter.styles) == (file, DEFAULT, ("plain", "sorted"))
+    assert (adapter.path, adapter.base, adapter.styles) == (file, "smollm2-135m-instruct", ("plain", "sorted"))
     assert (adapter.facts.prompt, adapter.facts.data) == (VERSION, ("mine.jsonl",))
     assert adapter.name == f"mine@{adapter.sha256[:12]}", "the name tells two runs of one folder apart"
 
@@ -90,7 +90,7 @@ def test_other_files_are_refused_in_plain_words(tmp_path: Path) -> None:
     model = write_file(tmp_path / "model.gguf", FACTS, kind="none")
     with pytest.raises(InputError, match="not a LoRA adapter"):
         open_adapter(model)
-    for base in ("another-base", DEFAULT):
+    for base in ("another-base", "tiny", "smollm2-135m-instruct"):
         other = write_file(tmp_path / "o.gguf", FACTS | {"fluents.base": base, "fluents.base_sha256": "f" * 64})
         with pytest.raises(InputError, match="belongs to other base weights"):
             open_adapter(other)

@@ -72,8 +72,8 @@ def test_the_folder_is_in_the_cache(tmp_path: Path) -> None:
 
 def test_an_absent_file_is_told_with_the_remedy() -> None:
     with pytest.raises(DataMissingError, match="not on this machine") as caught:
-        weights_path("tiny")
-    assert (caught.value.where, caught.value.fix) == (str(TINY.path), "fluents weights get tiny")
+        weights_path("toy")
+    assert (caught.value.where, caught.value.fix) == (str(TINY.path), "fluents weights get toy")
     assert not is_here(TINY)
     assert not TINY.path.parent.exists(), "asking creates nothing"
 
@@ -85,55 +85,55 @@ def test_an_unknown_name_lists_those_there_are(ask: Callable[[str], Path]) -> No
 
 
 def test_a_file_is_hashed_once_and_then_trusted_by_every_process(stored: Path, hashed: list[Path]) -> None:
-    assert [weights_path("tiny") for _ in range(3)] == [stored] * 3
+    assert [weights_path("toy") for _ in range(3)] == [stored] * 3
     assert hashed == [stored]
     assert set(json.loads(record().read_bytes())) == {"size", "mtime_ns", "sha256"}
 
 
 def test_verify_always_hashes(stored: Path, hashed: list[Path]) -> None:
-    weights_path("tiny")
-    assert verify("tiny") == stored
+    weights_path("toy")
+    assert verify("toy") == stored
     assert len(hashed) == 2
 
 
 def test_a_change_of_time_alone_is_hashed_again_and_recorded(stored: Path, hashed: list[Path]) -> None:
-    weights_path("tiny")
+    weights_path("toy")
     os.utime(stored, ns=(1, 1))
-    weights_path("tiny")
-    weights_path("tiny")
+    weights_path("toy")
+    weights_path("toy")
     assert len(hashed) == 2
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1] + b"!", CONTENT[:-1], CONTENT + b"!", b""])
 def test_a_changed_file_is_refused_and_no_longer_trusted(stored: Path, content: bytes) -> None:
-    weights_path("tiny")
+    weights_path("toy")
     stored.write_bytes(content)
     os.utime(stored, ns=(1, 1))
     with pytest.raises(ChecksumError, match=TINY.sha256) as caught:
-        weights_path("tiny")
-    assert caught.value.fix == "fluents weights get tiny"
+        weights_path("toy")
+    assert caught.value.fix == "fluents weights get toy"
     assert not record().exists()
     assert not is_checked(TINY)
 
 
 def test_damage_that_leaves_length_and_time_is_found_by_verify(stored: Path) -> None:
-    weights_path("tiny")
+    weights_path("toy")
     time = stored.stat().st_mtime_ns
     stored.write_bytes(bytes(len(CONTENT)))
     os.utime(stored, ns=(time, time))
-    assert weights_path("tiny") == stored
+    assert weights_path("toy") == stored
     with pytest.raises(ChecksumError):
-        verify("tiny")
+        verify("toy")
     with pytest.raises(ChecksumError):
-        weights_path("tiny")
+        weights_path("toy")
 
 
 @pytest.mark.parametrize("broken", [b"", b"{", b"[" * 100_000, b"\xff\xfe", b'{"size": 1}', b"null"])
 @pytest.mark.usefixtures("stored")
 def test_a_broken_record_is_only_a_reason_to_hash(hashed: list[Path], broken: bytes) -> None:
     record().write_bytes(broken)
-    weights_path("tiny")
-    weights_path("tiny")
+    weights_path("toy")
+    weights_path("toy")
     assert len(hashed) == 1
 
 
@@ -142,12 +142,12 @@ def test_the_record_of_another_version_is_not_trusted(stored: Path) -> None:
     record().write_bytes(record().read_bytes().replace(TINY.sha256.encode(), b"0" * 64))
     stored.write_bytes(bytes(len(CONTENT)))
     with pytest.raises(ChecksumError):
-        weights_path("tiny")
+        weights_path("toy")
 
 
 def test_a_cache_that_cannot_be_written_still_serves(stored: Path, hashed: list[Path]) -> None:
     record().mkdir()  # file modes do not stop an administrator, a folder in the way does
-    assert [weights_path("tiny"), verify("tiny"), weights_path("tiny")] == [stored] * 3
+    assert [weights_path("toy"), verify("toy"), weights_path("toy")] == [stored] * 3
     assert len(hashed) == 3
 
 
@@ -157,7 +157,7 @@ def test_a_file_that_may_not_be_read(stored: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(base_weights, "sha256_of", refuse)
     with pytest.raises(DataMissingError, match="Permission denied") as caught:
-        weights_path("tiny")
+        weights_path("toy")
     assert caught.value.where == str(stored)
 
 

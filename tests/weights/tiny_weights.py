@@ -22,7 +22,8 @@ TAGS = b"Wheel-Version: 1.0\nGenerator: fluents-tests\nRoot-Is-Purelib: true\nTa
 
 def weights_of(content: bytes) -> BaseWeights:
     return BaseWeights(
-        name="tiny",
+        name="toy",
+        release="tiny-weights-1m",
         file="tiny.gguf",
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),

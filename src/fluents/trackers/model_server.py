@@ -19,9 +19,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fluents.errors import InputError
+from fluents.prompts.local import VERSION as MERGED_PROMPT
 from fluents.trackers.llama_engine import ModelError, free_cores
-from fluents.weights import DEFAULT, ensure
-from fluents.weights.adapters import open_adapter
+from fluents.weights.embedded import base_file, open_embedded
 from fluents.weights.merge import merged
 
 HOST = "127.0.0.1"
@@ -49,21 +49,28 @@ class Server:
 
 
 @contextmanager
-def serve(port: int = 0, adapter: str | Path | None = None, slots: int = 1) -> Iterator[Server]:
-    """Serve while the block runs; port 0 picks a free one.
+def serve(
+    port: int = 0, adapter: str | Path | None = None, slots: int = 1, model: str | Path | None = None
+) -> Iterator[Server]:
+    """Serve while the block runs; port 0 picks a free one. `model` is a size by name or a GGUF file.
 
     Without an adapter this is the base model, which chats; with one it completes the embedded tracker's own prompt.
     One slot answers one request after another, and the same request always alike; more slots are faster, but an answer
     then depends on what else is asked at that moment.
     """
     check_free(port)
+    lora = None
     if adapter is None:
-        path, name = ensure(DEFAULT), DEFAULT
+        path, name = base_file(model)
     else:
-        opened = open_adapter(adapter)
-        path, name = merged(ensure(opened.base), opened.path), f"{opened.base}+{opened.name}"
+        embedded = open_embedded(model, adapter)
+        path, name = embedded.base_path(), f"{embedded.base}+{embedded.adapter.name}"
+        if embedded.adapter.facts.prompt == MERGED_PROMPT:
+            path = merged(path, embedded.adapter.path)
+        else:
+            lora = embedded.adapter.path
     key = secrets.token_hex()
-    llama = _start_llama(path, name, slots, key)
+    llama = _start_llama(path, lora, name, slots, key)
     try:
         with _gate(port, urlsplit(llama.listening_address).netloc, key, name) as gate:
             yield Server(f"http://{HOST}:{gate.server_port}/v1", name)
@@ -71,13 +78,15 @@ def serve(port: int = 0, adapter: str | Path | None = None, slots: int = 1) -> I
         del llama
 
 
-def _start_llama(path: Path, name: str, slots: int, key: str) -> Any:
+def _start_llama(path: Path, lora: Path | None, name: str, slots: int, key: str) -> Any:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the engine does, and for its reasons
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.model_alias = {name}
+    if lora is not None:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(lora), 1.0)]
     params.hostnames, params.port, params.api_keys = [HOST], 0, [key]
     params.verbosity = -1
     params.n_parallel, params.kv_unified, params.n_ctx = slots, True, CONTEXT

@@ -35,8 +35,8 @@ from fluents.text.mentions import mentioned
 from fluents.trackers import Listener, Tracker
 from fluents.trackers.llama_engine import Engine, WrittenAnswer
 from fluents.version import __version__
-from fluents.weights import ensure
-from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
+from fluents.weights.adapters import ADAPTERS
+from fluents.weights.embedded import EmbeddedModel, open_embedded, warn_if_memory_is_short
 
 LANGUAGES = ("en",)
 """The languages the shipped adapters were trained on."""
@@ -50,8 +50,10 @@ MAX_SLOTS = 16
 class TranscriptSettings:
     """How the tracker works."""
 
-    adapter: str
-    """The name of a shipped adapter, or the path of a file."""
+    adapter: str | None = None
+    """The name of a shipped adapter, or the path of a file. None is the one that ships for the model."""
+    model: str | None = None
+    """The name of base weights, or the path of a file. None are those that the adapter belongs to."""
     samples: int = 1
     """One is the likeliest answer; several are drawn with `temperature`, and what they agree on is taken."""
     temperature: float = 0.8
@@ -100,7 +102,8 @@ class TranscriptTracker(Tracker):
         calibration: Callable[[Features], float] | None = None,
     ) -> None:
         self.settings = settings
-        self._adapter = open_adapter(settings.adapter)
+        self._embedded = open_embedded(settings.model, settings.adapter)
+        self._adapter = self._embedded.adapter
         if self._adapter.facts.prompt != VERSION:
             raise InputError(
                 f"the adapter was trained with the prompt {self._adapter.facts.prompt}, not with {VERSION}",
@@ -123,7 +126,7 @@ class TranscriptTracker(Tracker):
     def provenance(self) -> Provenance:
         return Provenance(
             tracker="transcript",
-            model=f"{self._adapter.base} + {self._adapter.name}",
+            model=f"{self._embedded.base} + {self._adapter.name}",
             prompt=VERSION,
             decoding=self._decoding(),
             seed=self.settings.seed,
@@ -199,7 +202,7 @@ class TranscriptTracker(Tracker):
 
     def _loaded(self) -> TranscriptModel:
         if self._model is None:
-            self._model = loaded_engine(self._adapter, min(self.settings.samples, MAX_SLOTS))
+            self._model = loaded_engine(self._embedded, min(self.settings.samples, MAX_SLOTS))
         return self._model
 
     def _decoding(self) -> dict[str, Any]:
@@ -245,17 +248,20 @@ def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
         )
 
 
-_engines: OrderedDict[tuple[str, int], Engine] = OrderedDict()
+_engines: OrderedDict[tuple[str, Path | None, int], Engine] = OrderedDict()
 _loading = threading.Lock()
 
 
-def loaded_engine(adapter: Adapter, slots: int) -> Engine:
+def loaded_engine(embedded: EmbeddedModel, slots: int) -> Engine:
     """The base weights with an adapter beside them. They stay loaded until others are asked for."""
-    key = adapter.sha256, slots
+    key = embedded.adapter.sha256, embedded.file, slots
     with _loading:
         if key not in _engines:
             _engines.clear()  # freed when the last tracker lets go of it: memory may hold one only
-            _engines[key] = transcript_engine(ensure(adapter.base), adapter.path, slots)
+            model = embedded.base_path()
+            if embedded.file is None:
+                warn_if_memory_is_short(embedded.adapter.base)
+            _engines[key] = transcript_engine(model, embedded.adapter.path, slots)
         return _engines[key]
 
 

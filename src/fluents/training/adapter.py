@@ -179,7 +179,7 @@ def train(
         run.checkpoint(log, about)
     adapter = out / "adapter.gguf"
     facts = AdapterFacts(
-        base=next((name for name, known in BASES.items() if known.sha256 == about["base"]), base.stem),
+        base=next((known.release for known in BASES.values() if known.sha256 == about["base"]), base.stem),
         base_sha256=sha256_of(base),
         prompt=VERSION,
         styles=taught_styles(train_examples, settings.one_pass),

@@ -12,7 +12,7 @@ from typing import Any
 
 from fluents.download import sha256_of
 from fluents.errors import ChecksumError, DataMissingError, InputError, UnknownNameError
-from fluents.weights.base_weights import BASES, DEFAULT
+from fluents.weights.base_weights import BASES
 
 FOLDER = Path(__file__).with_name("adapters")
 
@@ -60,7 +60,7 @@ def _shipped(name: str, sha256: str, about: str) -> Adapter:
     both = name.startswith("both")
     data = ("openpi:train", "openpi-c:train") if both else (f"{name}:train",)
     styles = ("plain", "sorted", "clean", "clean sorted") if both else ("plain", "sorted")
-    facts = AdapterFacts(DEFAULT, BASES[DEFAULT].sha256, "local-1", styles, data, "")
+    facts = AdapterFacts(BASES["tiny"].release, BASES["tiny"].sha256, "local-1", styles, data, "")
     return Adapter(name, FOLDER / f"{name}.gguf", sha256, facts, "CC BY-NC-SA 3.0", about)
 
 
@@ -93,8 +93,10 @@ ADAPTERS = {name: _shipped(name, sha256, about) for name, sha256, about in _SHIP
 _TRAINED = "name the adapter.gguf that `fluents train adapter` wrote"
 
 
-def open_adapter(name_or_path: str | Path) -> Adapter:
+def open_adapter(name_or_path: str | Path, *, any_base: bool = False) -> Adapter:
     """A shipped adapter by name, or one you trained by the path of its file, checked.
+
+    It must belong to base weights that fluents knows, or to `any_base`.
 
     >>> open_adapter("both").styles
     ('plain', 'sorted', 'clean', 'clean sorted')
@@ -109,7 +111,10 @@ def open_adapter(name_or_path: str | Path) -> Adapter:
         raise UnknownNameError(
             f"unknown adapter {str(name_or_path)!r}", fix=f"one of {', '.join(ADAPTERS)}, or the path of a .gguf file"
         )
-    return _from_file(path)
+    adapter = _from_file(path)
+    if not any_base:
+        _check_base(adapter)
+    return adapter
 
 
 def _checked(adapter: Adapter) -> Adapter:
@@ -143,13 +148,17 @@ def _from_file(path: Path) -> Adapter:
         fix = "start the same `fluents train adapter` again: a finished run only writes the file anew"
         raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=fix)
     facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
-    if facts.base not in BASES or BASES[facts.base].sha256 != facts.base_sha256:
+    return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
+
+
+def _check_base(adapter: Adapter) -> None:
+    facts = adapter.facts
+    if facts.base_sha256 not in {base.sha256 for base in BASES.values() if facts.base in (base.name, base.release)}:
         raise InputError(
             f"this adapter belongs to other base weights: {facts.base!r} with SHA-256 {facts.base_sha256[:12]}…",
-            where=path,
-            fix=f"fluents has these base weights: {', '.join(BASES)}",
+            where=adapter.path,
+            fix=f"give the GGUF file of these weights as `model`; fluents itself has {', '.join(BASES)}",
         )
-    return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
 
 
 def _read_metadata(path: Path) -> dict[str, Any]:

