@@ -93,6 +93,9 @@ def track(
     adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None,
     fast: Annotated[bool, typer.Option("--fast", help="One pass: faster, less accurate.")] = False,
     setting: Annotated[Setting | None, typer.Option(metavar="NAME", help="Setting for a published metric.")] = None,
+    min_confidence: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Minimum confidence of a change.")
+    ] = None,
     replay: Annotated[
         list[str] | None,
         typer.Option(hidden=True, help="Answers from `fluents train sample`, one file for each adapter."),
@@ -114,7 +117,8 @@ def track(
     Example: `fluents track soup.md --model NAME --base-url http://127.0.0.1:8080/v1`
     """
     _refuse_old_spelling(tracker)
-    embedded = {"adapter": adapter, "fast": fast or None, "setting": setting, "replay": replay}
+    embedded: dict[str, Any] = {"adapter": adapter, "fast": fast or None, "setting": setting, "replay": replay}
+    embedded["min_confidence"] = min_confidence
     given = [name for name, value in embedded.items() if value is not None]
     if model is not None and not _is_embedded(model):
         if given:
@@ -129,9 +133,14 @@ def track(
     wanted, skipped = inputs.read(to.output, to.html)
     chosen: dict[str, Any] = {"setting": "fast" if fast else setting or "default", "adapter": adapter}
     chosen |= {"samples": sampling.samples, "max_changes": sampling.max_changes, "seed": sampling.seed}
-    if replay and model is not None:
-        raise InputError("`model` has no effect with `replay`", fix="leave out one of them")
-    with _replaying(replay, chosen) if replay else open_tracker(model=model, base_url=base_url, **chosen) as ready:
+    if replay:
+        for name, value in (("model", model), ("min_confidence", min_confidence)):
+            if value is not None:
+                raise InputError(f"`{name}` has no effect with `replay`", fix="leave out one of them")
+        ready = _replaying(replay, chosen)
+    else:
+        ready = open_tracker(model=model, base_url=base_url, min_confidence=min_confidence, **chosen)
+    with ready:
         if not replay:
             _fetch_weights(model, adapter)
         track_all(ready, wanted, skipped, salient, to)
