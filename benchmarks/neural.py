@@ -19,8 +19,8 @@ from importlib import import_module
 from typing import Any
 
 from fluents.errors import MissingExtraError
-from fluents.neural.decoding_options import Decoding
 from fluents.neural.encoding import EncodedRow, Span
+from fluents.neural.inputs import Decoding
 
 BATCH, QUESTION, ANSWER, SLOTS, HISTORY, DRAWN = 8, 128, 96, 32, 4, 48
 REPEATS, WARM_UP = 11, 2

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from fluents.decoding.state_carryover import KnownStates
 from fluents.records import StateChange
+from fluents.text.matchers import same_state
 from fluents.text.names import plain_name
-from fluents.text.wordings import same_state
 from strategies import words
 
 

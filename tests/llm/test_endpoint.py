@@ -15,9 +15,8 @@ from fluents.errors import InputError
 from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question, transport
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import DOWN_AFTER, Endpoint
-from fluents.llm.retry import RetryPolicy
 from fluents.llm.usage import Usage
-from fluents.llm.wire_format import EndpointOptions
+from fluents.llm.wire_format import EndpointOptions, RetryPolicy
 from fluents.prompts.llm import NEXT_QUESTION
 
 SCHEMA = {"type": "object", "properties": {"pot": {"type": "string"}}, "required": ["pot"]}

@@ -16,8 +16,7 @@ from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import Endpoint
-from fluents.llm.retry import RetryPolicy
-from fluents.llm.wire_format import EndpointOptions
+from fluents.llm.wire_format import EndpointOptions, RetryPolicy
 
 QUICK = EndpointOptions(timeout=0.5, retry=RetryPolicy(first_wait=0.005, longest_wait=0.02))
 STEPS = {"1": ["lid"], "2": ["pot", "water"]}

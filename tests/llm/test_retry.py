@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.llm.retry import RetryPolicy, retry_after
+from fluents.llm.wire_format import RetryPolicy, retry_after
 
 NOW = 1_750_000_000.0
 

@@ -11,8 +11,8 @@ import pytest
 from tiny_neural import begin, gold
 
 from fluents.errors import FluentsError
-from fluents.neural.decoding_options import Decoding
 from fluents.neural.encoding import EncodedRow, Span, side_by_side, taught
+from fluents.neural.inputs import Decoding
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("torch", reason="neural systems: pip install 'fluents[train]'")

@@ -13,8 +13,7 @@ from tiny_neural import begin, gold, model_folder
 
 from fluents import jsonl
 from fluents.errors import FluentsError, InputError
-from fluents.neural.decoding_options import Decoding
-from fluents.neural.inputs import question
+from fluents.neural.inputs import Decoding, question
 from fluents.records import Procedure, Trace
 from fluents.trackers import Listener
 

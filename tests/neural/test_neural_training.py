@@ -15,7 +15,7 @@ from tiny_neural import begin, gold, model_folder
 
 from fluents import jsonl
 from fluents.errors import InputError
-from fluents.neural.decoding_options import Decoding
+from fluents.neural.inputs import Decoding
 
 if os.environ.get("CI") != "true":
     for package in ("torch", "transformers", "accelerate"):
@@ -197,7 +197,7 @@ def test_the_curve_is_written_for_tensorboard(tmp_path: Path) -> None:
     if os.environ.get("CI") != "true":
         pytest.importorskip("tensorboard", reason="the curve for TensorBoard: pip install tensorboard")
     accumulator = import_module("tensorboard.backend.event_processing.event_accumulator")
-    from fluents.training.tensorboard import TensorBoardReport
+    from fluents.training.neural import TensorBoardReport
 
     heard: list[dict[str, Any]] = []
     board = TensorBoardReport(tmp_path, heard.append)

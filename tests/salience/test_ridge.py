@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.salience.ridge import Ridge, fit_ridge, joined
+from fluents.salience.ridge import Ridge, fit_ridge
 
 
 def test_a_feature_that_tells_the_label_is_learnt() -> None:
@@ -46,8 +46,3 @@ def test_a_table_is_read_back() -> None:
     again = Ridge.from_table(weights.table())
     columns = {"less": np.array([1.0, 2.0]), "more": np.array([0.5, 3.0])}
     assert again(columns) == pytest.approx(weights(columns))
-
-
-def test_procedures_are_joined_column_by_column() -> None:
-    parts = [{"x": np.ones((2, 2))}, {"x": np.zeros((1, 3))}]
-    assert joined(parts)["x"].tolist() == [1, 1, 1, 1, 0, 0, 0]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluents.records import Procedure
-from fluents.text.mentions import mentioned
+from fluents.text.names import mentioned
 
 SOUP = Procedure(
     id="soup",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fluents.text.matchers import same_state
 from fluents.text.names import plain_name
-from fluents.text.wordings import same_state
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 

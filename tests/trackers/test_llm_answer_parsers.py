@@ -32,11 +32,11 @@ ITEM = {"entity": "pot", "attribute": "heat", "before": "cold", "after": "hot"}
     ],
 )
 def test_pairs_in_every_form_models_give_them(text: str) -> None:
-    assert answer_parsers.read_pairs(text).pairs == (("pot", "heat"), ("pot", "place"))
+    assert answer_parsers.read_pairs(text).said == (("pot", "heat"), ("pot", "place"))
 
 
 def test_an_empty_list_of_pairs_is_an_answer_and_prose_is_none() -> None:
-    assert answer_parsers.read_pairs('{"entities": []}').pairs == ()
+    assert answer_parsers.read_pairs('{"entities": []}').said == ()
     for text in (
         "",
         "Nothing changes here.",
@@ -53,19 +53,19 @@ def test_a_bad_item_among_good_ones_is_a_reject() -> None:
     found = answer_parsers.read_pairs(
         '{"entities": [{"entity": "pot", "attributes": ["heat"]}, {"entity": ""}, "lid"]}'
     )
-    assert found.pairs == (("pot", "heat"),)
+    assert found.said == (("pot", "heat"),)
     assert [reject.text for reject in found.rejects] == ["{'entity': ''}", "lid"]
 
 
 def test_an_entity_without_attributes_is_a_reject_the_published_metric_counts() -> None:
     found = answer_parsers.read_pairs('{"pot": []}')
-    assert found.pairs == ()
+    assert found.said == ()
     assert [reject.text for reject in found.rejects] == ["pot | "]
 
 
 def test_more_pairs_than_anybody_wants_are_cut_and_said_so() -> None:
     found = answer_parsers.read_pairs(json.dumps({"pot": [f"a{n}" for n in range(1000)]}))
-    assert len(found.pairs) == MAX_ITEMS
+    assert len(found.said) == MAX_ITEMS
     assert "more than" in found.rejects[-1].reason
 
 
@@ -81,10 +81,10 @@ def test_states() -> None:
 def test_changes_of_an_entity() -> None:
     item = {"attribute": "heat", "before": "cold", "after": "hot"}
     found = answer_parsers.read_changes_of(json.dumps({"changes": [item, {"attribute": "x"}]}))
-    assert found.details == (("heat", "cold", "hot"),)
+    assert found.said == (("heat", "cold", "hot"),)
     assert [reject.reason for reject in found.rejects] == ["'before' is missing or no text"]
-    assert answer_parsers.read_changes_of(json.dumps([item])).details == (("heat", "cold", "hot"),)
-    assert answer_parsers.read_changes_of('{"changes": []}').details == ()
+    assert answer_parsers.read_changes_of(json.dumps([item])).said == (("heat", "cold", "hot"),)
+    assert answer_parsers.read_changes_of('{"changes": []}').said == ()
     for text in ('{"changes": [{"attribute": "x"}]}', '{"change": []}', "none"):
         with pytest.raises(UnreadableAnswer):
             answer_parsers.read_changes_of(text)
@@ -102,9 +102,9 @@ def test_verdicts() -> None:
 def test_sentences_keep_what_cannot_be_read_in_its_place() -> None:
     first, last = "heat of pot was cold before and hot afterwards", "place of lid was on before and off after"
     found = answer_parsers.read_sentences(f"{first}\nI think so.\n- lid: open\n{last}")
-    assert [(c.entity, c.after) for c in found.changes] == [("pot", "hot"), ("lid", "off")]
+    assert [(c.entity, c.after) for c in found.said] == [("pot", "hot"), ("lid", "off")]
     assert [(r.text, r.position) for r in found.rejects] == [("I think so.", 1), ("- lid: open", 2)]
-    assert answer_parsers.read_sentences("There will be no change.").changes == ()
+    assert answer_parsers.read_sentences("There will be no change.").said == ()
     for prose in ("", "I am sorry, I cannot help.", "x" * 10_000):
         with pytest.raises(UnreadableAnswer):
             answer_parsers.read_sentences(prose)
@@ -116,15 +116,15 @@ def whole(*steps: tuple[object, object]) -> str:
 
 def test_a_whole_answer_is_read_by_step_number_in_any_order() -> None:
     found = WholeReader(2).all_steps(whole((2, []), (1, [ITEM])))
-    assert (found[1].changes[0].step, found[2].changes) == (1, ())
-    assert WholeReader(2).all_steps(whole(("1", [ITEM]), (2, [])))[1].changes == found[1].changes
+    assert (found[1].said[0].step, found[2].said) == (1, ())
+    assert WholeReader(2).all_steps(whole(("1", [ITEM]), (2, [])))[1].said == found[1].said
     assert WholeReader(2).all_steps(json.dumps({"1": [ITEM], "2": []})) == found
 
 
 def test_extra_and_repeated_steps_shift_no_others() -> None:
     found = WholeReader(2).all_steps(whole((0, [ITEM]), (1, []), (1, [ITEM]), (2, [ITEM]), (3, [ITEM]), (True, [])))
-    assert found[1].changes == ()
-    assert [change.step for change in found[2].changes] == [2]
+    assert found[1].said == ()
+    assert [change.step for change in found[2].said] == [2]
     assert len(found[0].rejects) == 4
     assert found.keys() == {0, 1, 2}
 
@@ -168,7 +168,7 @@ def test_infinity_is_no_state_of_an_answer_that_breaks_off() -> None:
 def test_a_change_to_the_same_state_is_none_and_a_bad_one_is_a_reject() -> None:
     same, bad = ITEM | {"after": "Cold"}, {"entity": "pot"}
     found = WholeReader(1).all_steps(whole((1, [same, bad, ITEM, ITEM])))[1]
-    assert len(found.changes) == 1
+    assert len(found.said) == 1
     assert [(reject.step, reject.reason) for reject in found.rejects] == [(1, "'attribute' is missing or no text")]
 
 
@@ -178,11 +178,11 @@ def test_what_an_example_shows_is_read_back(shown: list[StateChange]) -> None:
     procedure = Procedure(id="p", steps=("a", "b", "c"))
     found = WholeReader(3).all_steps(prompts.whole_answer(procedure, shown))
     said = {(c.step, c.entity) for c in shown if c.before.strip() and c.after.strip()}
-    assert {(c.step, c.entity) for step in (1, 2, 3) for c in found[step].changes} <= {
+    assert {(c.step, c.entity) for step in (1, 2, 3) for c in found[step].said} <= {
         (step, " ".join(entity.split())) for step, entity in said
     }
     named = {(" ".join(c.entity.split()), " ".join(c.attribute.split())) for c in shown}
-    assert set(answer_parsers.read_pairs(prompts.schemata_answer(shown)).pairs) <= named
+    assert set(answer_parsers.read_pairs(prompts.schemata_answer(shown)).said) <= named
 
 
 READERS: list[Callable[[str], object]] = [

@@ -11,7 +11,7 @@ from fluents import jsonl
 from fluents.errors import InputError
 from fluents.llm import LanguageModel
 from fluents.records import Procedure, StateChange, Trace
-from fluents.trackers.llm.examples import Shots
+from fluents.trackers.llm.pipeline import Shots
 from fluents.trackers.llm.settings import FORMS, Form, LlmSettings
 from fluents.trackers.llm.tracker import LlmTracker
 from scripted import Script, water_heats

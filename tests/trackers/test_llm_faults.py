@@ -9,8 +9,7 @@ import pytest
 from faulty_server import FAULTS, Body, FaultyServer, prompt_of, randomly
 from fluents.llm import LanguageModel
 from fluents.llm.endpoint import Endpoint
-from fluents.llm.retry import RetryPolicy
-from fluents.llm.wire_format import EndpointOptions
+from fluents.llm.wire_format import EndpointOptions, RetryPolicy
 from fluents.records import Procedure, Trace
 from fluents.trackers.llm.settings import FORMS, Form, LlmSettings
 from fluents.trackers.llm.tracker import LlmTracker

@@ -43,7 +43,7 @@ def track_neural(
 
     Example: `fluents track-neural openpi-c:dev --checkpoint runs/emem -o emem.jsonl`
     """
-    from fluents.neural.decoding_options import Decoding
+    from fluents.neural.inputs import Decoding
     from fluents.trackers.neural import NeuralSettings, open_checkpoint
 
     drawn = Decoding(decoding.beams, decoding.top_k, decoding.top_p, decoding.length_penalty)

@@ -121,7 +121,7 @@ def sweep(
     Example: `fluents train sweep runs/bart openpi-c:dev --out runs/bart-sweep`
     """
     from fluents.data.file_formats import read_traces
-    from fluents.neural.decoding_options import Decoding
+    from fluents.neural.inputs import Decoding
     from fluents.trackers.neural import NeuralSettings, open_checkpoint
     from fluents.trackers.progress import ProgressBar
     from fluents.training import neural_sweep

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fluents.errors import InputError
 from fluents.jsonl import atomic_output
 from fluents.records import Procedure, StateChange
-from fluents.text.mentions import mentioned, named_in
+from fluents.text.names import mentioned, named_in
 
 Floats = NDArray[np.float64]
 Features = Mapping[str, float]

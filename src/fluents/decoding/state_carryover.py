@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fluents.records import StateChange
+from fluents.text.matchers import same_state
 from fluents.text.names import plain_name
-from fluents.text.wordings import same_state
 
 
 class KnownStates:

@@ -14,10 +14,10 @@ from fluents.errors import InputError
 from fluents.llm.cache import Cache, question_key
 from fluents.llm.credentials import OPENAI, checked_url, is_loopback
 from fluents.llm.question import CutAnswer, EndpointError, NoAnswerError, Question
-from fluents.llm.retry import LONGEST_ASKED_WAIT, retry_after
 from fluents.llm.transport import bounded_client, could_not_connect, time_limits
 from fluents.llm.usage import Meter, Usage
 from fluents.llm.wire_format import (
+    LONGEST_ASKED_WAIT,
     BrokenReply,
     EndpointOptions,
     Reply,
@@ -25,6 +25,7 @@ from fluents.llm.wire_format import (
     printable_line,
     read_reply,
     refused_parameter,
+    retry_after,
 )
 from fluents.text.plurals import counted
 

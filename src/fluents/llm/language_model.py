@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from fluents.errors import InputError
 from fluents.llm.question import Answerer
 from fluents.llm.usage import Usage
-from fluents.llm.wire_format import Api, EndpointOptions, Structured
+from fluents.llm.wire_format import Api, EndpointOptions, RetryPolicy, Structured
 
 OnAnswer: TypeAlias = Callable[[int, int], None]
 """Told (answers so far, questions in all) while questions are asked."""
@@ -78,7 +78,6 @@ def open_model(
     from fluents.llm.cache import Cache, default_path
     from fluents.llm.credentials import find_key
     from fluents.llm.endpoint import Endpoint
-    from fluents.llm.retry import RetryPolicy
 
     if not model:
         raise InputError("no model is named", fix="set `model` to the name the endpoint knows it by")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import re
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from fluents.llm.question import Question
-from fluents.llm.retry import RetryPolicy
 from fluents.prompts.llm import NEXT_QUESTION
 
 Api = Literal["chat", "completion"]
@@ -20,6 +22,43 @@ Structured = Literal["auto", "schema", "json", "off"]
 SCHEMA, JSON_MODE = "json_schema", "json_object"
 OPTIONAL = ("temperature", "top_p", "seed")
 """Parameters that some models refuse: they are left out then, and the user is told."""
+
+
+LONGEST_ASKED_WAIT = 300.0
+"""Seconds. If a server asks for a longer wait the run ends with an error that says so."""
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Retries and the pauses before them: doubled each time, with jitter, so that clients that failed together do not
+    retry together."""
+
+    retries: int = 6
+    first_wait: float = 0.5
+    longest_wait: float = 30.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def wait(self, attempt: int, asked_for: float | None = None) -> None:
+        """Pause after this attempt (counted from 0), at least as long as the server asked for."""
+        pause = min(self.first_wait * 2**attempt, self.longest_wait) * random.uniform(0.5, 1.0)
+        self.sleep(max(pause, asked_for or 0.0))
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """The seconds a server asks to wait, as a number or a date; None where it gives neither."""
+    said = headers.get("retry-after", "").strip()
+    if not said:
+        return None
+    try:
+        seconds = float(said)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(said).timestamp() - (time.time() if now is None else now)
+        except (ValueError, OverflowError, TypeError):
+            return None
+    if seconds != seconds:  # "nan" is a float
+        return None
+    return max(0.0, seconds)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from fluents.records import StateChange, Trace
 from fluents.scoring.score import Ratio, Score, Signature, Statistics, StepRow
+from fluents.text.matchers import ALIKE, same_state
 from fluents.text.names import plain_name
-from fluents.text.wordings import ALIKE, same_state
 
 
 def consistency(pred: Iterable[Trace]) -> Score:

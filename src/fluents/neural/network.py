@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from fluents.errors import FluentsError, MissingExtraError
-from fluents.neural.decoding_options import Decoding
 from fluents.neural.emem import Compress, Memory, add_memory
 from fluents.neural.encoding import Round
+from fluents.neural.inputs import Decoding
 
 try:
     import torch

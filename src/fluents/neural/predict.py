@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 from fluents.errors import InputError, MissingExtraError
 from fluents.neural.checkpoint import Trained
-from fluents.neural.decoding_options import Decoding
 from fluents.neural.emem import Memory
 from fluents.neural.encoding import EncodedRow
-from fluents.neural.inputs import entities, merged, question, read_answer
+from fluents.neural.inputs import Decoding, entities, merged, question, read_answer
 from fluents.neural.network import enough_memory
 from fluents.records import Procedure, Reject, StateChange, Trace
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fluents.records import Salience, Trace
 from fluents.salience.features import Columns, TraceMeasurements, features
-from fluents.salience.ridge import LEAST, MOST, Ridge, fit_ridge, joined
+from fluents.salience.ridge import LEAST, MOST, Ridge, fit_ridge
 from fluents.scoring import Scope
 from fluents.scoring.score import Floats
 from fluents.text.embedders import Embedder, StaticEmbedder
@@ -85,4 +85,5 @@ def mean_ratings(trace: Trace, entities: Sequence[str], scope: Scope, raters: Se
 def fit(data: Sequence[LabelledFeatures], penalty: float) -> Ridge:
     """The weights learnt from these procedures; a larger penalty keeps them smaller."""
     labels = np.concatenate([one.labels.ravel() for one in data])
-    return fit_ridge(joined([one.columns for one in data]), labels, penalty)
+    columns = {name: np.concatenate([one.columns[name].ravel() for one in data]) for name in data[0].columns}
+    return fit_ridge(columns, labels, penalty)

@@ -18,8 +18,7 @@ from fluents.salience.entities import RatedEntity, rated_entities
 from fluents.scoring import Scope
 from fluents.scoring.score import Floats
 from fluents.text.embedders import Embedder, normalised
-from fluents.text.mentions import named_in
-from fluents.text.names import name_words, plain_name
+from fluents.text.names import name_words, named_in, plain_name
 
 Columns: TypeAlias = dict[str, Floats]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,13 +68,4 @@ def fit_ridge(columns: Mapping[str, Floats], labels: Floats, penalty: float) -> 
     spread = (standard @ weights).std()
     if spread > 1e-9:
         weights *= wanted.std() / spread
-    return Ridge(float(base), tuple(columns), _tuple(means), _tuple(spreads), _tuple(weights))
-
-
-def _tuple(numbers: Floats) -> tuple[float, ...]:
-    return tuple(float(number) for number in numbers)
-
-
-def joined(parts: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
-    """The columns of several procedures, one after the other, each as a flat list."""
-    return {name: np.concatenate([part[name].ravel() for part in parts]) for name in parts[0]}
+    return Ridge(float(base), tuple(columns), *(tuple(one.tolist()) for one in (means, spreads, weights)))

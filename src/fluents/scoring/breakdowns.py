@@ -14,7 +14,7 @@ from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
 from fluents.scoring import check_choice
 from fluents.scoring.score import Score
-from fluents.text.mentions import mentioned
+from fluents.text.names import mentioned
 
 Kind: TypeAlias = Literal["topic", "seen", "position", "mentioned", "modality"]
 

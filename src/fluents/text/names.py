@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from fluents.records import Procedure
+
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -63,26 +65,13 @@ _BEFORE_A_PLACE = frozenset(
 )
 """What follows one of these says more about the word before it: the *tip* of a pipe."""
 
-_IRREGULAR = {
-    "feet": "foot",
-    "teeth": "tooth",
-    "geese": "goose",
-    "mice": "mouse",
-    "men": "man",
-    "women": "woman",
-    "children": "child",
-    "people": "person",
-    "leaves": "leaf",
-    "knives": "knife",
-    "halves": "half",
-    "loaves": "loaf",
-    "shelves": "shelf",
-    "wives": "wife",
-    "lives": "life",
-    "dice": "die",
-}
-_IRREGULAR |= {plural[:-1]: singular for plural, singular in _IRREGULAR.items() if plural.endswith("s")}
-# `name_words` has taken the plural's s already: "leaves" comes as "leave"
+_IRREGULAR = (
+    {"feet": "foot", "teeth": "tooth", "geese": "goose", "mice": "mouse", "dice": "die"}
+    | {"men": "man", "women": "woman", "children": "child", "people": "person"}
+    | {"leave": "leaf", "knive": "knife", "halve": "half", "loave": "loaf", "shelve": "shelf", "wive": "wife"}
+    | {"live": "life"}
+)
+"""Plurals as `name_words` gives them, which has taken a plural's s already: "leaves" comes as "leave"."""
 
 
 class NameParts(NamedTuple):
@@ -107,3 +96,18 @@ def _head(words: tuple[str, ...]) -> str:
         if word in _BEFORE_A_PLACE and place > 0:
             return words[place - 1]
     return words[-1] if words else ""
+
+
+def mentioned(procedure: Procedure, step: int, entity: str) -> bool:
+    """Whether the entity's words stand in a row in one of the steps 1 to `step`.
+
+    Case, articles and the ends of regular plurals do not count; words are whole ("pan" is not in "company").
+    """
+    return any(named_in(text, entity) for text in procedure.steps[: max(0, step)])
+
+
+def named_in(text: str, entity: str) -> bool:
+    """Whether the entity's words stand in a row in a text, by the same rule."""
+    wanted, words = name_words(entity), name_words(text)
+    starts = (place for place, word in enumerate(words) if word == wanted[0])
+    return bool(wanted) and any(words[start : start + len(wanted)] == wanted for start in starts)

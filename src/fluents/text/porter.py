@@ -12,24 +12,12 @@ from typing import TypeAlias
 Rules: TypeAlias = Sequence[tuple[str, str]]
 """(suffix, what takes its place): the first suffix that fits decides, whether or not its condition holds."""
 
-_IRREGULAR = {
-    "skies": "sky",
-    "sky": "sky",
-    "dying": "die",
-    "lying": "lie",
-    "tying": "tie",
-    "news": "news",
-    "innings": "inning",
-    "inning": "inning",
-    "outings": "outing",
-    "outing": "outing",
-    "cannings": "canning",
-    "canning": "canning",
-    "howe": "howe",
-    "proceed": "proceed",
-    "exceed": "exceed",
-    "succeed": "succeed",
-}
+_STEMS = ("sky", "news", "inning", "outing", "canning", "howe", "proceed", "exceed", "succeed")
+_IRREGULAR = (
+    {stem: stem for stem in _STEMS}
+    | {"skies": "sky", "dying": "die", "lying": "lie", "tying": "tie"}
+    | {"innings": "inning", "outings": "outing", "cannings": "canning"}
+)
 
 _STEP_2: Rules = [
     *[("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("bli", "ble")],

@@ -17,7 +17,7 @@ from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
 from fluents.segmentation.languages import warn_of_language
-from fluents.text.mentions import mentioned
+from fluents.text.names import mentioned
 from fluents.trackers import Listener, Setting, Tracker
 from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__

@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fluents.neural.decoding_options import Decoding
+from fluents.neural.inputs import Decoding
 from fluents.records import Procedure, Provenance, Trace
-from fluents.text.mentions import mentioned
+from fluents.text.names import mentioned
 from fluents.trackers import Listener, Tracker
 from fluents.version import __version__
 

@@ -31,7 +31,7 @@ from fluents.errors import FluentsWarning, InputError
 from fluents.prompts.transcript import MAX_BYTES, VERSION, Transcript, read_answer
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
 from fluents.segmentation.languages import warn_of_language
-from fluents.text.mentions import mentioned
+from fluents.text.names import mentioned
 from fluents.trackers import Listener, Tracker
 from fluents.trackers.llama_engine import Engine, WrittenAnswer
 from fluents.version import __version__

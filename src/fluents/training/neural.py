@@ -12,15 +12,15 @@ from typing import Any
 
 from fluents.data.datasets import DATASETS
 from fluents.data.file_formats import read_traces
-from fluents.errors import InputError, MissingExtraError
+from fluents.errors import FluentsError, InputError, MissingExtraError
 from fluents.metrics.original import original
 from fluents.neural.checkpoint import WEIGHTS, Trained, begin, save_shape, save_weights, weights
+from fluents.neural.emem import WithMemory
 from fluents.neural.inputs import Style, SystemName
-from fluents.neural.network import enough_memory
+from fluents.neural.network import Network, enough_memory
 from fluents.records import Trace
 from fluents.trackers.neural import NeuralSettings, traces
 from fluents.training.checkpoint_state import load_state, save_state
-from fluents.training.lora import add_lora, merged_weights
 from fluents.training.neural_batches import TrainingUnit, batches, packed, rounds_of, units
 from fluents.training.neural_log import RunLog, about_run
 from fluents.training.neural_settings import NeuralTrainingSettings
@@ -29,6 +29,10 @@ try:
     import torch
     from accelerate import Accelerator, DistributedDataParallelKwargs
     from accelerate.utils import broadcast_object_list
+    from peft import LoraConfig, inject_adapter_in_model
+    from peft.tuners.lora import LoraLayer
+    from torch import nn
+    from transformers.pytorch_utils import Conv1D
 except ImportError as error:
     raise MissingExtraError(error.name or "accelerate", "train") from None
 
@@ -80,8 +84,6 @@ def train_neural(
     gold = list(read_traces(taught))[:limit]
     held_out = list(read_traces(str(measured)))[:limit] if measured else []
     if tensorboard:
-        from fluents.training.tensorboard import TensorBoardReport
-
         report = TensorBoardReport(Path(out) / "tensorboard", report)
     return train(trained, gold, held_out, Path(out), settings, report)
 
@@ -263,3 +265,69 @@ def _precision(settings: NeuralTrainingSettings) -> str:
     if settings.precision == "auto":
         return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "no"
     return "no" if settings.precision == "float32" else "bf16"
+
+
+class TensorBoardReport:
+    """A report that writes the figures of every epoch into a folder for TensorBoard, and then reports on."""
+
+    def __init__(self, folder: Path, report: Report) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise FluentsError(
+                "TensorBoard is not installed", fix="pip install tensorboard, or leave out `tensorboard`"
+            ) from None
+        self.folder, self.report, self._open = folder, report, SummaryWriter
+        self._writer: Any = None
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if "train_loss" in event:
+            if self._writer is None:  # opened late: of several processes only the first has something to say
+                self._writer = self._open(str(self.folder), purge_step=event["epoch"])
+            for name, value in event.items():
+                if isinstance(value, float):
+                    self._writer.add_scalar(name, value, event["epoch"])
+            self._writer.flush()
+        self.report(event)
+
+
+# LoRA: a few matrices learn beside frozen weights, and are added to them in the checkpoint
+
+_ADAPTER = "default"
+"""The library's name for the only one."""
+
+
+def add_lora(network: Network, rank: int) -> None:
+    """Freeze a network but for LoRA on its linear layers. What belongs to entity memory is new, and learns whole."""
+    model = network.model
+    config = LoraConfig(
+        r=rank, lora_alpha=rank, target_modules=_targets(model), fan_in_fan_out=model.config.model_type == "gpt2"
+    )
+    inject_adapter_in_model(config, model, adapter_name=_ADAPTER)
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad = "lora_" in name or ".memory." in name or name.startswith("compress.")
+
+
+def _targets(model: Any) -> list[str]:
+    """The linear layers, without the one that gives the words, and without cross-attention's that read memory too."""
+    memory = {part for layer in model.modules() if isinstance(layer, WithMemory) for part in layer.modules()}
+    left_out = {model.get_output_embeddings(), *memory}
+    return [
+        name
+        for name, layer in model.named_modules()
+        if isinstance(layer, (nn.Linear, Conv1D)) and layer not in left_out
+    ]
+
+
+def merged_weights(network: Network) -> dict[str, Any]:
+    """A network's weights under their plain names, with LoRA added. The network is left as it is, to the last bit."""
+    found = weights(network)
+    for name, layer in network.model.named_modules():
+        if isinstance(layer, LoraLayer):
+            for own in [key for key in found if key.startswith(f"{name}.lora_")]:
+                del found[own]
+            for own in [key for key in found if key.startswith(f"{name}.base_layer.")]:
+                found[own.replace(".base_layer.", ".")] = found.pop(own)
+            weight = found[f"{name}.weight"]
+            found[f"{name}.weight"] = weight + layer.get_delta_weight(_ADAPTER).to(weight.dtype)
+    return found

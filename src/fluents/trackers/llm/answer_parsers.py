@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from fluents.llm.answers import THOUGHT_ENDS, UnreadableAnswer, json_in, parsed_json
 from fluents.records import Reject, StateChange
@@ -23,32 +23,22 @@ MAX_REJECTED = 1000
 """Characters of a bad item that are kept."""
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """(entity, attribute) of what changes in a step."""
+T = TypeVar("T")
 
-    pairs: tuple[tuple[str, str], ...]
+
+class ReadAnswer(NamedTuple, Generic[T]):
+    """The good items of an answer, and the bad ones."""
+
+    said: tuple[T, ...]
     rejects: tuple[Reject, ...] = ()
 
 
-@dataclass(frozen=True)
-class Details:
-    """(attribute, before, after) of what changes about an entity."""
-
-    details: tuple[tuple[str, str, str], ...]
-    rejects: tuple[Reject, ...] = ()
+Changes: TypeAlias = ReadAnswer[StateChange]
+"""Changes of a step, all with the step number they were read for."""
 
 
-@dataclass(frozen=True)
-class Changes:
-    """Changes of a step, all with the step number they were read for."""
-
-    changes: tuple[StateChange, ...]
-    rejects: tuple[Reject, ...] = ()
-
-
-def read_pairs(text: str) -> Pairs:
-    """Of {"entities": [{"entity", "attributes"}]}, or {entity: [attributes]} as a model may write it anyway."""
+def read_pairs(text: str) -> ReadAnswer[tuple[str, str]]:
+    """(entity, attribute) of {"entities": [{"entity", "attributes"}]}, or of {entity: [attributes]} as models write."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
     rejects: list[Reject] = []
     items = _entity_items(json_in(text))
@@ -64,7 +54,7 @@ def read_pairs(text: str) -> Pairs:
             found.setdefault((plain_name(entity), plain_name(attribute)), (entity, attribute))
     if items and not found and not any(reject.text.endswith(" | ") for reject in rejects):
         raise UnreadableAnswer(f"no item can be read: {rejects[0].reason}")
-    return Pairs(_first(tuple(found.values()), rejects), tuple(rejects))
+    return ReadAnswer(_first(tuple(found.values()), rejects), tuple(rejects))
 
 
 def _entity_items(value: Any) -> list[Any]:
@@ -93,8 +83,8 @@ def read_states(text: str) -> tuple[str, str]:
     return _field(value, "before"), _field(value, "after")
 
 
-def read_changes_of(text: str) -> Details:
-    """Of {"changes": [{"attribute", "before", "after"}]}, or such a list alone."""
+def read_changes_of(text: str) -> ReadAnswer[tuple[str, str, str]]:
+    """(attribute, before, after) of {"changes": [{"attribute", "before", "after"}]}, or of such a list alone."""
     value = json_in(text)
     items = value.get("changes") if isinstance(value, dict) else value
     if not isinstance(items, list):
@@ -108,7 +98,7 @@ def read_changes_of(text: str) -> Details:
             rejects.append(_bad(item, error.reason))
     if items and not found:
         raise UnreadableAnswer(f"no item can be read: {rejects[0].reason}")
-    return Details(_first(tuple(found), rejects), tuple(rejects[:MAX_ITEMS]))
+    return ReadAnswer(_first(tuple(found), rejects), tuple(rejects[:MAX_ITEMS]))
 
 
 def read_verdict(text: str) -> bool:
@@ -146,7 +136,7 @@ def read_sentences(text: str) -> Changes:
         raise UnreadableAnswer(rejects[0].reason if rejects else "it is empty")
     if len(lines) > MAX_ITEMS:
         rejects.append(_too_many(len(lines)))
-    return Changes(tuple(changes.values()), tuple(rejects))
+    return ReadAnswer(tuple(changes.values()), tuple(rejects))
 
 
 @dataclass(frozen=True)
@@ -190,7 +180,7 @@ class WholeReader:
         if not found:
             raise UnreadableAnswer(foreign[0].reason if foreign else "there is no step in it")
         if foreign:
-            found[0] = Changes((), tuple(foreign[:MAX_ITEMS]))
+            found[0] = ReadAnswer((), tuple(foreign[:MAX_ITEMS]))
         return found
 
 
@@ -230,7 +220,7 @@ def _changes(items: Iterable[Any], step: int) -> Changes:
             continue
         if plain_name(fields["before"]) != plain_name(fields["after"]):
             found.setdefault(tuple(map(plain_name, fields.values())), StateChange(step=step, **fields))
-    return Changes(_first(tuple(found.values()), rejects), tuple(rejects[:MAX_ITEMS]))
+    return ReadAnswer(_first(tuple(found.values()), rejects), tuple(rejects[:MAX_ITEMS]))
 
 
 def _first(items: tuple[Any, ...], rejects: list[Reject]) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -9,11 +10,10 @@ from typing import TypeAlias
 from fluents.decoding.consensus import consensus
 from fluents.decoding.state_carryover import KnownStates
 from fluents.prompts import llm as prompts
-from fluents.prompts.llm import PromptExample
+from fluents.prompts.llm import PromptExample, of_others
 from fluents.records import Procedure, Reject, StateChange, Trace
 from fluents.text.names import plain_name
 from fluents.trackers.llm import answer_parsers
-from fluents.trackers.llm.examples import Shots
 from fluents.trackers.llm.question_batch import AskedQuestion, QuestionBatch
 from fluents.trackers.llm.settings import LlmSettings
 
@@ -22,6 +22,47 @@ Found: TypeAlias = dict[int, list[StateChange]]
 
 NOT_VERIFIED = "verification: it does not change in this step"
 NO_ANSWER = "no readable answer for this step"
+
+
+class Shots:
+    """Few-shot examples from a dataset or a file of traces, never from the procedure that is tracked: procedures in an
+    order that the seed decides, with a change chosen in each."""
+
+    def __init__(self, traces: Iterable[Trace], count: int, seed: int, source: str = "") -> None:
+        self.source = source
+        self._count = count
+        draw = random.Random(seed)
+        usable = [(trace, whole) for trace in traces if (whole := _whole_changes(trace))]
+        draw.shuffle(usable)
+        self._drawn = [(trace, whole, draw.choice(whole)) for trace, whole in usable]
+
+    def examples(self, procedure: Procedure, prompt: str, *, past: bool) -> list[PromptExample]:
+        """So many examples as were asked for, in the form of one prompt, from other procedures than this."""
+        drawn = ((one[0].procedure, one) for one in self._drawn)
+        others = of_others(drawn, procedure, self._count, self.source)
+        return [_example(prompt, trace.procedure, changes, chosen, past) for trace, changes, chosen in others]
+
+
+def _whole_changes(trace: Trace) -> list[StateChange]:
+    """The changes that can be shown: with both their states."""
+    return [change for change in trace.changes if change.before.strip() and change.after.strip()]
+
+
+def _example(
+    prompt: str, procedure: Procedure, changes: list[StateChange], chosen: StateChange, past: bool
+) -> PromptExample:
+    if prompt == prompts.WHOLE:
+        return PromptExample(prompts.whole_scene(procedure), prompts.whole_answer(procedure, changes))
+    scene = prompts.scene(procedure, chosen.step, past=past)
+    here = [change for change in changes if change.step == chosen.step]
+    entity, attribute = prompts.quoted(chosen.entity), prompts.quoted(chosen.attribute)
+    if prompt == prompts.SCHEMATA:
+        return PromptExample(scene, prompts.schemata_answer(here))
+    if prompt == prompts.COMPLETE:
+        return PromptExample(scene, prompts.complete_answer(here))
+    if prompt == prompts.CHANGES_OF:
+        return PromptExample(scene, prompts.changes_of_answer(here, chosen.entity), entity)
+    return PromptExample(scene, prompts.states_answer(chosen), entity, attribute)
 
 
 class Pipeline:
@@ -85,7 +126,7 @@ class Pipeline:
             for sample in samples:
                 self._keep(sample.rejects, step)
             if samples:
-                found[step] = self._agreed([[_pair(step, *pair) for pair in s.pairs] for s in samples], whole=False)
+                found[step] = self._agreed([[_pair(step, *pair) for pair in s.said] for s in samples], whole=False)
         return found
 
     def _complete(self, steps: Sequence[int]) -> Found:
@@ -97,7 +138,7 @@ class Pipeline:
                 # A line stands among the step's answers only where there is one answer.
                 self._keep(sample.rejects, step, placed=self._settings.samples == 1)
             if samples:
-                found[step] = self._agreed([[c.replace(step=step) for c in sample.changes] for sample in samples])
+                found[step] = self._agreed([[c.replace(step=step) for c in sample.said] for sample in samples])
         return found
 
     def _whole(self, steps: Sequence[int]) -> Found:
@@ -111,7 +152,7 @@ class Pipeline:
                 self._keep(said.rejects, step or None)
         found: Found = {}
         for step in steps:
-            if mine := [list(sample[step].changes) for sample in samples if step in sample]:
+            if mine := [list(sample[step].said) for sample in samples if step in sample]:
                 found[step] = self._agreed(mine)
             else:
                 self._keep([Reject(text="", reason=NO_ANSWER)], step)
@@ -185,7 +226,7 @@ class Pipeline:
                 said = [
                     [
                         change
-                        for attribute, before, after in sample.details
+                        for attribute, before, after in sample.said
                         for change in self._if_changed(_pair(pair.step, pair.entity, attribute), before, after)
                     ]
                     for sample in samples

@@ -10,12 +10,10 @@ from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, open_model
 from fluents.records import Procedure, Provenance, StateChange, Trace
-from fluents.text.mentions import mentioned
-from fluents.text.names import one_line
+from fluents.text.names import mentioned, one_line
 from fluents.trackers import Listener, Tracker
 from fluents.trackers.concurrent import side_by_side
-from fluents.trackers.llm.examples import Shots
-from fluents.trackers.llm.pipeline import NOT_VERIFIED, Pipeline
+from fluents.trackers.llm.pipeline import NOT_VERIFIED, Pipeline, Shots
 from fluents.trackers.llm.question_batch import QuestionBatch
 from fluents.trackers.llm.settings import LlmSettings
 from fluents.version import __version__
