@@ -151,6 +151,7 @@ class Pool:
         """Likewise, each chosen change taking the likest of each sample's that no other has taken."""
         chosen: list[int] = []
         reached = 0.0
+        square = self.settings.recall**2
         free = self.holds > 0
         met = np.zeros(len(self.rows))
         alike: Floats = np.sum([weight * self.alike[name] for name, weight in self.settings.weights.items()], axis=0)
@@ -160,7 +161,9 @@ class Pool:
                 break
             taken = np.where(free[None], alike[left][:, None], 0.0)
             values = met + taken.max(axis=2)
-            expected = (2 * values / (len(chosen) + 1 + self.sizes)).mean(axis=1) * (1 - self.empty_share)
+            # Of P = met / chosen and R = met / size.
+            scores = (1 + square) * values / (len(chosen) + 1 + square * self.sizes)
+            expected = scores.mean(axis=1) * (1 - self.empty_share)
             best = int(np.argmax(expected))
             if expected[best] <= reached:
                 break
