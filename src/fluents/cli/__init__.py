@@ -14,7 +14,6 @@ import typer
 from fluents.cli import (
     canonicalise,
     data,
-    expand,
     report,
     salience,
     segment,
@@ -43,7 +42,7 @@ app.command("track")(track.track)
 app.command("track-llm")(track_llm.track_llm)
 app.command("track-neural")(track_neural.track_neural)
 app.command("canonicalise")(canonicalise.canonicalise)
-app.command("expand")(expand.expand)
+app.command("expand")(canonicalise.expand)
 app.command("salience")(salience.salience)
 app.command("report")(report.report)
 app.command("serve-model")(serve_model.serve_model)
@@ -57,9 +56,7 @@ INTERRUPTED = 130
 
 
 @app.callback(invoke_without_command=True)
-def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
-) -> None:
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True)) -> None:
     if version:
         print(__version__)
         raise typer.Exit

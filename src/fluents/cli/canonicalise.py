@@ -1,23 +1,18 @@
-"""fluents canonicalise"""
+"""fluents canonicalise | expand"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.console import RenderableType
 
-from fluents.cli.model_options import AnswerProgress, ModelOptions, open_model
+from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless, report_parse_failures
 from fluents.cli.options import with_options
-from fluents.cli.output import OutputOptions, TraceFile, each_trace, messages
-from fluents.cli.parse_failures import report_parse_failures
+from fluents.cli.output import OutputOptions, TraceFile, each_trace, tell
+from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.report.terminal import plain
-
-if TYPE_CHECKING:
-    from fluents.llm import LanguageModel
 
 
 @with_options
@@ -61,24 +56,18 @@ def canonicalise(
     with (
         model_unless(method == "offline", options, progress, "--method prompted or verified") as model,
         open_method(
-            method,
-            model=model,
-            runs=runs,
-            attribute_runs=attribute_runs,
-            examples=examples,
-            shots=shots,
-            pairs=pairs,
+            method, model=model, runs=runs, attribute_runs=attribute_runs, examples=examples, shots=shots, pairs=pairs
         ) as opened,
         report_parse_failures() as failures,
     ):
 
         def work(trace: Trace) -> Trace:
             if trace.clusters and not again:
-                messages.print(plain(f"{trace.id} has clusters already: kept (--again replaces them)", "dim"))
+                tell(f"{trace.id} has clusters already: kept (--again replaces them)", "dim")
                 return trace
             with progress.of(trace):
                 done = canonicalised(trace, opened)
-            failures.add(parse_failures(done))
+            failures.extend(parse_failures(done))
             return done
 
         settings = {"method": method, "model": options.model, "pairs": pairs, "again": again}
@@ -86,17 +75,49 @@ def canonicalise(
         each_trace(file, work, clusters_view, to, settings)
 
 
-@contextmanager
-def model_unless(
-    offline: bool, options: ModelOptions, progress: AnswerProgress, owner: str
-) -> Iterator[LanguageModel | None]:
-    """The model that the options name; offline none, and options that name one are an error."""
-    if offline:
-        options.refuse(owner)
-        yield None
-        return
-    with open_model(options, progress) as model:
-        yield model
+@with_options
+def expand(
+    file: TraceFile = "-",
+    vocabulary: Annotated[
+        str | None, typer.Option(help="Offline: take names near in meaning from this file or dataset.")
+    ] = None,
+    near: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Offline: minimum similarity of a name. Default: 0.5.")
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of new names per cluster.")] = 5,
+    *,
+    to: OutputOptions,
+    options: ModelOptions,
+) -> None:
+    """Add other names for each entity and attribute, marked as expansions, so that evaluation is fair to paraphrases.
+
+    From a language model, or offline from the words of a dataset you have.
+
+    Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
+
+    Example: `fluents expand named.jsonl --base-url http://127.0.0.1:8080/v1 --model NAME -o expanded.jsonl`
+    """
+    from fluents.canonicalisation import expand as expanded
+    from fluents.canonicalisation import open_thesaurus
+    from fluents.canonicalisation.expansion import parse_failures
+
+    if vocabulary is None and options.model is None:
+        raise InputError("no source of names", fix="give --vocabulary openpi:train, or --model NAME")
+    progress = AnswerProgress()
+    with (
+        model_unless(vocabulary is not None, options, progress, "names from a model, not from --vocabulary") as model,
+        open_thesaurus(vocabulary, near=near, model=model) as thesaurus,
+        report_parse_failures() as failures,
+    ):
+
+        def work(trace: Trace) -> Trace:
+            with progress.of(trace):
+                done = expanded(trace, thesaurus, most)
+            failures.extend(parse_failures(done))
+            return done
+
+        settings = {"vocabulary": vocabulary, "near": near, "most": most, "model": options.model}
+        each_trace(file, work, clusters_view, to, settings)
 
 
 def clusters_view(trace: Trace) -> RenderableType:

@@ -8,15 +8,11 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import download_progress, emit, messages, show, show_json
+from fluents.cli.output import AsJson, download_progress, emit, show, show_json, tell
 from fluents.data.file_formats import Format
 from fluents.report.terminal import counted
 
-app = typer.Typer(
-    help="List, download, show and convert datasets.",
-    no_args_is_help=True,
-)
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = typer.Typer(help="List, download, show and convert datasets.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -74,12 +70,12 @@ def get(
     wanted = [dataset.files or name for name in names or DATASETS if not (dataset := find(name)).shipped]
     mirror = file_catalogue.mirror_dir()
     if mirror:
-        messages.print("FLUENTS_DATA_MIRROR is set: checking the mirror, downloading nothing", style="yellow")
+        tell("FLUENTS_DATA_MIRROR is set: checking the mirror, downloading nothing", "yellow")
     for name in dict.fromkeys(wanted):
         with download_progress(name) as progress:
             paths = file_catalogue.fetch(name, progress=progress)
         place = mirror or file_catalogue.cache_dir()
-        messages.print(f"{name}: {counted(len(paths), 'file')} in {place}", markup=False, soft_wrap=True)
+        tell(f"{name}: {counted(len(paths), 'file')} in {place}")
 
 
 @app.command()
@@ -156,6 +152,6 @@ def convert(
         count = write(records, to, output)
         missing = lost(records, to)
         if missing:
-            messages.print(f"{to} has no place for: {', '.join(missing)}", markup=False, style="yellow")
+            tell(f"{to} has no place for: {', '.join(missing)}", "yellow")
     if output != "-":
-        messages.print(f"wrote {counted(count, 'record')} to {output}", markup=False, soft_wrap=True)
+        tell(f"wrote {counted(count, 'record')} to {output}")

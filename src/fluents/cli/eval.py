@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fluents.cli.options import changed, with_options
-from fluents.cli.output import messages, show, show_json
-from fluents.cli.salience_options import ScoredSalient
+from fluents.cli.output import AsJson, messages, show, show_json, tell
+from fluents.cli.salience import ScoredSalient
 from fluents.errors import InputError
 from fluents.metrics import Metric
 from fluents.report.terminal import counted, plain
@@ -30,7 +30,6 @@ Pred = Annotated[str, typer.Option("--pred", help="Predictions: a dataset split 
 ModeOption = Annotated[
     Mode, typer.Option("--mode", help="compat: reproduce the published number. strict: the corrected metric.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _BY = typer.Option("--by", help="Break the score down.")
 ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, _BY]
 ByStep = Annotated[Literal["topic", "seen", "position"] | None, _BY]
@@ -197,7 +196,7 @@ def salience(
 
         with atomic_output(plot) as stream:
             stream.write(raters_plot(found.gold, found.raters, reference).encode("utf-8"))
-        messages.print(f"wrote {plot}", markup=False)
+        tell(f"wrote {plot}")
 
 
 @app.command()
@@ -270,7 +269,7 @@ def judgements(
 
     if form is not None:
         count = write_form(read_traces(source), form)
-        messages.print(f"wrote {counted(count, 'change')} to {form}", markup=False, soft_wrap=True)
+        tell(f"wrote {counted(count, 'change')} to {form}")
         return
     score = score_judgements(source)
     _show(Evaluation(score, source, score.intervals() if score.n_procedures > 1 else None), as_json)
@@ -364,4 +363,4 @@ def _show(found: Evaluation, as_json: bool) -> None:
 def warn(warnings: Iterable[str], name: str) -> None:
     """Tell people, not the next program in the pipe."""
     for warning in warnings:
-        messages.print(plain(f"warning: {name}: {warning}", "yellow"), soft_wrap=True)
+        tell(f"warning: {name}: {warning}", "yellow")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.options import changed
-from fluents.cli.output import messages, step_progress
+from fluents.cli.output import step_progress, tell
 from fluents.errors import InputError
 from fluents.text.plurals import counted
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fluents.records import Trace
 
 PANEL = "Language model"
+MAX_REASON = 200
+"""Characters of a parse failure: it may repeat what a model or an endpoint said."""
 
 
 def _option(*names: str, help: str, **more: Any) -> Any:
@@ -93,52 +95,75 @@ class ModelOptions:
             raise InputError(f"{foreign[0]} is for {owner}", fix="choose that, or leave it out")
 
 
+_PASSED_ON = (
+    "api",
+    "key_file",
+    "key_variable",
+    "structured",
+    "max_tokens",
+    "workers",
+    "timeout",
+    "retries",
+    "cached_only",
+)
+
+
 @contextmanager
 def open_model(options: ModelOptions, on_answer: OnAnswer | None = None) -> Iterator[LanguageModel]:
     """The model; what was used is told at the end, on standard error."""
     from fluents import llm
 
-    with ExitStack() as stack:
-        model = stack.enter_context(
-            llm.open_model(
-                options.model,
-                options.base_url,
-                api=options.api,
-                key_file=options.key_file,
-                key_variable=options.key_variable,
-                structured=options.structured,
-                max_tokens=options.max_tokens,
-                workers=options.workers,
-                timeout=options.timeout,
-                retries=options.retries,
-                cache=options.cache or not options.no_cache,
-                cached_only=options.cached_only,
-                on_answer=on_answer,
-            )
-        )
+    chosen = {name: getattr(options, name) for name in _PASSED_ON} | {"cache": options.cache or not options.no_cache}
+    with (
+        llm.open_model(options.model, options.base_url, on_answer=on_answer, **chosen) as model,
         # Before anything is asked: a file that cannot be written must cost nothing.
-        account = stack.enter_context(jsonl.open_output(options.usage, append=True)) if options.usage else None
+        jsonl.open_output(options.usage, append=True) if options.usage else nullcontext() as account,
+    ):
         try:
             yield model
         finally:
             if account or model.usage != llm.Usage():
-                _tell(model, options, account)
+                _tell_usage(model, options, account)
 
 
-def _tell(model: LanguageModel, options: ModelOptions, account: IO[bytes] | None) -> None:
+@contextmanager
+def model_unless(
+    offline: bool, options: ModelOptions, progress: AnswerProgress, owner: str
+) -> Iterator[LanguageModel | None]:
+    """The model that the options name; offline none, and options that name one are an error."""
+    if offline:
+        options.refuse(owner)
+        yield None
+        return
+    with open_model(options, progress) as model:
+        yield model
+
+
+def _tell_usage(model: LanguageModel, options: ModelOptions, account: IO[bytes] | None) -> None:
     from fluents.llm.language_model import endpoint_url
 
     usage = model.usage
-    messages.print(usage.summary(options.prices), markup=False, soft_wrap=True)
+    tell(usage.summary(options.prices))
     if usage.refused:
-        messages.print(f"the endpoint does not support {', '.join(usage.refused)}: left out", markup=False)
+        tell(f"the endpoint does not support {', '.join(usage.refused)}: left out")
     if usage.cut:
-        text = f"{counted(usage.cut, 'answer')} cut off at the maximum length: raise --max-tokens"
-        messages.print(text, markup=False, soft_wrap=True)
+        tell(f"{counted(usage.cut, 'answer')} cut off at the maximum length: raise --max-tokens")
     if account:
         ended = {"ended": datetime.now(UTC).isoformat(timespec="seconds")}
         where = {"model": model.name, "base_url": endpoint_url(options.base_url)}
         account.write(json.dumps(ended | where | usage.as_dict(options.prices)).encode() + b"\n")
+
+
+@contextmanager
+def report_parse_failures(kept: str = "see the rejects") -> Iterator[list[str]]:
+    """A list for the reasons why answers could not be read; reported also when the run is interrupted or fails."""
+    reasons: list[str] = []
+    try:
+        yield reasons
+    finally:
+        if reasons:  # mostly the others have the reason of the first
+            first = " ".join(reasons[0][:MAX_REASON].split())
+            tell(f"{counted(len(reasons), 'parse failure')} ({kept}), the first: {first}")
 
 
 class AnswerProgress:

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from fluents import jsonl
 from fluents.errors import FluentsError, InputError
 from fluents.jsonl import AnyRecord
 from fluents.records import Trace
-from fluents.report.terminal import counted
+from fluents.report.terminal import counted, plain
 
 if TYPE_CHECKING:
     from fluents.resumable import ResumableOutput
@@ -26,6 +34,14 @@ Item = TypeVar("Item", bound=AnyRecord)
 
 messages = Console(stderr=True, highlight=False)
 """For people, never for the next program in the pipe."""
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def tell(text: str, style: str = "") -> None:
+    """A line for people, whatever is in it."""
+    messages.print(plain(text, style), soft_wrap=True)
 
 
 def show(renderable: RenderableType) -> None:
@@ -45,7 +61,7 @@ def emit(
     if path is not None:
         count = jsonl.write(records, path)
         if path != "-":
-            messages.print(f"wrote {counted(count, 'record')} to {path}", markup=False, soft_wrap=True)
+            tell(f"wrote {counted(count, 'record')} to {path}")
     elif as_json or (as_json is None and not sys.stdout.isatty()):
         for record in records:
             sys.stdout.buffer.write(jsonl.dumps(record) + b"\n")
@@ -59,9 +75,9 @@ def emit(
 def report_skipped(skipped: Sequence[FluentsError]) -> None:
     """Name the inputs that were skipped, and end with status 1 if there are any."""
     for error in skipped:
-        messages.print(f"skipped: {error}", markup=False, soft_wrap=True)
+        tell(f"skipped: {error}")
     if skipped:
-        messages.print(f"{counted(len(skipped), 'input')} skipped; --strict stops at the first", soft_wrap=True)
+        tell(f"{counted(len(skipped), 'input')} skipped; --strict stops at the first")
         raise typer.Exit(1)
 
 
@@ -90,7 +106,7 @@ def each_trace(
 ) -> None:
     """Do the work on each trace of a file. A run with other `settings` cannot be resumed."""
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
-        messages.print("reading traces from standard input; Ctrl-D ends them", style="dim")
+        tell("reading traces from standard input; Ctrl-D ends them", "dim")
     from fluents.data.file_formats import read_traces
     from fluents.resumable import is_regular
 
@@ -101,7 +117,7 @@ def each_trace(
     with resumable_output(to.output, settings, resume=to.resume) as output:
         for trace in traces:
             output.add(output.kept(trace) or work(trace))
-    messages.print(f"wrote {counted(output.count, 'trace')} to {to.output}", markup=False, soft_wrap=True)
+    tell(f"wrote {counted(output.count, 'trace')} to {to.output}")
 
 
 @contextmanager
@@ -118,8 +134,7 @@ def resumable_output(path: str, settings: Mapping[str, Any], **options: Any) -> 
     except BaseException:
         messages.quiet = False  # this belongs to the error
         if opened and output.count:
-            note = f"finished results are in {output.part}; run the command again with --resume to go on"
-            messages.print(note, markup=False, soft_wrap=True)
+            tell(f"finished results are in {output.part}; run the command again with --resume to go on")
         raise
 
 
@@ -128,24 +143,22 @@ def step_progress(what: str, steps: int) -> Iterator[Callable[[int, int], None]]
     """A progress bar with the time left, as a callback that takes steps done and in all."""
     from fluents.trackers.progress import TimeLeft
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeLeft())
-    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
-        task = progress.add_task(what[:60], total=steps)
-
-        def update(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
+    with _progress_bar(what[:60], steps, MofNCompleteColumn(), TimeLeft()) as update:
         yield update
 
 
 @contextmanager
 def download_progress(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A progress bar on standard error, as a callback that takes bytes done and in all."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
-        task = progress.add_task(what, total=None)
-
-        def update(done: int, total: int | None) -> None:
-            progress.update(task, completed=done, total=total)
-
+    """A progress bar, as a callback that takes bytes done and in all."""
+    with _progress_bar(what, None, DownloadColumn(), TimeRemainingColumn()) as update:
         yield update
+
+
+@contextmanager
+def _progress_bar(
+    what: str, total: int | None, *columns: ProgressColumn
+) -> Iterator[Callable[[int, int | None], None]]:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *columns)
+    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -8,8 +8,8 @@ import typer
 
 from fluents.cli.eval import EmbedderChoice, Gold, ModeOption, warn
 from fluents.cli.options import with_options
-from fluents.cli.output import messages
-from fluents.cli.salience_options import ScoredSalient
+from fluents.cli.output import messages, tell
+from fluents.cli.salience import ScoredSalient
 from fluents.errors import InputError
 from fluents.report.terminal import plain
 
@@ -55,4 +55,4 @@ def report(
     for path, text in ((f"{base}.html", score_page(found)), (f"{base}.md", score_markdown(found))):
         with atomic_output(path) as stream:
             stream.write(text.encode("utf-8"))
-        messages.print(f"wrote {path}", markup=False, soft_wrap=True)
+        tell(f"wrote {path}")

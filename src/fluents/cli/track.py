@@ -15,7 +15,7 @@ import typer
 from fluents import jsonl
 from fluents.cli.options import with_options
 from fluents.cli.output import OutputOptions, messages, report_skipped, resumable_output, show
-from fluents.cli.salience_options import Salient
+from fluents.cli.salience import Salient
 from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
 from fluents.report.terminal import counted, trace_view

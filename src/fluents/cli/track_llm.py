@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fluents.cli.model_options import ModelOptions, open_model
+from fluents.cli.model_options import ModelOptions, open_model, report_parse_failures
 from fluents.cli.options import with_options
-from fluents.cli.output import messages, report_skipped
-from fluents.cli.parse_failures import report_parse_failures
-from fluents.cli.salience_options import Salient
+from fluents.cli.output import report_skipped, tell
+from fluents.cli.salience import Salient
 from fluents.cli.track import InputOptions, SamplingOptions, TraceOptions, track_all
 from fluents.records import Procedure, Trace
 from fluents.text.plurals import counted
@@ -119,13 +118,13 @@ def track_with_llm(
         def count(trace: Trace) -> None:
             nonlocal removed
             removed += sum(reject.reason == NOT_VERIFIED for reject in trace.rejects)
-            failures.add(reject.reason for reject in trace.rejects if reject.reason != NOT_VERIFIED)
+            failures.extend(reject.reason for reject in trace.rejects if reject.reason != NOT_VERIFIED)
 
         try:
             track_all(llm.tracker(opened, sampling), wanted, skipped, salient, to, count)
         finally:
             if llm.verify:
-                messages.print(f"verification removed {counted(removed, 'pair')} (see the rejects)", soft_wrap=True)
+                tell(f"verification removed {counted(removed, 'pair')} (see the rejects)")
 
 
 def print_questions(
@@ -140,14 +139,11 @@ def print_questions(
     for procedure, question in questions(llm.tracker(nobody, sampling), wanted):
         count, tokens = count + 1, tokens + about_tokens(question)
         _print_question(procedure, question, about_tokens(question), as_json)
-    text = f"{counted(count, 'question')}, about {tokens} input tokens ({BYTES_PER_TOKEN} bytes each); nothing was sent"
-    messages.print(text, markup=False, soft_wrap=True)
+    tell(f"{counted(count, 'question')}, about {tokens} input tokens ({BYTES_PER_TOKEN} bytes each); nothing was sent")
     if llm.memory or llm.verify or (llm.form == "states" and not llm.pairs):
-        messages.print(
+        tell(
             f"questions that depend on answers are shown as if {STAND_IN.attribute} of {STAND_IN.entity} were the only "
-            "change in each step: a real model finds more or fewer",
-            markup=False,
-            soft_wrap=True,
+            "change in each step: a real model finds more or fewer"
         )
 
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fluents.cli.output import messages, step_progress
-from fluents.cli.renamed import renamed
+from fluents.cli.output import step_progress, tell
 from fluents.cli.train_neural import neural, sweep
+from fluents.errors import UnknownNameError
 from fluents.text.plurals import counted
 
 app = typer.Typer(
@@ -18,8 +18,20 @@ app = typer.Typer(
 )
 app.command()(neural)
 app.command()(sweep)
-renamed(app, "local", "fluents train adapter")
-renamed(app, "base", "fluents weights export")
+
+
+def _renamed(old: str, new: str) -> None:
+    """Make the command `old` an error that names the command `new`."""
+
+    def refuse() -> None:
+        raise UnknownNameError(f"this command is now `{new}`", fix=f"{new} --help")
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+    app.command(old, hidden=True, context_settings=anything)(refuse)
+
+
+_renamed("local", "fluents train adapter")
+_renamed("base", "fluents weights export")
 
 
 @app.command()
@@ -58,7 +70,7 @@ def adapter(
 
         def report(event: dict[str, Any]) -> None:
             if "dev_loss" in event:
-                messages.print(json.dumps(event), markup=False)
+                tell(json.dumps(event))
             else:
                 progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * epochs)
 
@@ -78,7 +90,7 @@ def adapter(
             limit=limit,
             report=report,
         )
-    messages.print(f"wrote {path}", markup=False, soft_wrap=True)
+    tell(f"wrote {path}")
 
 
 @app.command()
@@ -103,6 +115,4 @@ def sample(
     with step_progress(f"sampling {source}", 0) as progress:
         answers = sample_answers(read_traces(source), adapter, sampling, style=style, seed=seed, report=progress)
     answers.write(output)
-    messages.print(
-        f"wrote the answers to {counted(len(answers.answers), 'prompt')} to {output}", markup=False, soft_wrap=True
-    )
+    tell(f"wrote the answers to {counted(len(answers.answers), 'prompt')} to {output}")

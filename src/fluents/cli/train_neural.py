@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from fluents.cli.options import with_options
-from fluents.cli.output import messages, step_progress
+from fluents.cli.output import messages, step_progress, tell
 from fluents.errors import InputError
 from fluents.neural.inputs import Style, SystemName
 from fluents.text.plurals import counted
@@ -24,6 +24,7 @@ def _option(panel: str, *names: str, **more: Any) -> Any:
 
 _MODEL = partial(_option, "Model")
 _TRAINING = partial(_option, "Training")
+_PENALTIES = [0.2, 1.0, 2.0]
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def neural(
 
         def report(event: dict[str, Any]) -> None:
             if "train_loss" in event:
-                messages.print(json.dumps(event), markup=False, soft_wrap=True)
+                tell(json.dumps(event))
             else:
                 progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * training.epochs)
 
@@ -96,18 +97,16 @@ def neural(
             report=report,
             **asdict(model),
         )
-    messages.print(f"wrote the checkpoint to {out}", markup=False)
+    tell(f"wrote the checkpoint to {out}")
 
 
 def sweep(
     checkpoint: Annotated[str, typer.Argument(help="Folder that `fluents train neural` wrote.")],
     source: Annotated[str, typer.Argument(help="Gold traces: a split of a dataset, such as openpi-c:dev, or a file.")],
     out: Annotated[Path, typer.Option(help="Folder for the predictions, curve.csv and curve.svg.")],
-    length_penalty: Annotated[list[float], typer.Option(help="Length penalty of beam search. Repeat for several.")] = [  # noqa: B006
-        0.2,
-        1.0,
-        2.0,
-    ],
+    length_penalty: Annotated[
+        list[float], typer.Option(help="Length penalty of beam search. Repeat for several.")
+    ] = _PENALTIES,
     beams: Annotated[int, typer.Option(min=2, help="Beam size.")] = 4,
     first: Annotated[
         str | None, typer.Option(help="Checkpoint, file or dataset that names the entities, for econd systems.")
@@ -131,4 +130,4 @@ def sweep(
     title = f"{Path(checkpoint).name} on {source}, by length penalty"
     with ProgressBar(console=messages) as bar:
         found = neural_sweep.sweep(tracker, gold, out, length_penalty, title=title, listener=bar)
-    messages.print(f"wrote curve.svg, curve.csv and {counted(len(found), 'prediction file')} to {out}", markup=False)
+    tell(f"wrote curve.svg, curve.csv and {counted(len(found), 'prediction file')} to {out}")
