@@ -31,7 +31,7 @@ from fluents.metrics.bertscore import (
 )
 from fluents.records import Alternatives, AttributeCluster, EntityCluster, Procedure, StateChange, Trace
 from fluents.scoring import Mode
-from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.alignment import ProcedurePairs
 from fluents.scoring.score import Score, ShareOf, Signature, Statistics
 
 LETTERS = "abcdefgh"

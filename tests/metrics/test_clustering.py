@@ -14,7 +14,6 @@ from fluents.metrics import score
 from fluents.metrics.clustering import Groupings, clustering, groupings_of
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Trace
 from fluents.scoring.bootstrap import intervals
-from fluents.scoring.greedy_clusters import b_cubed
 
 
 def entities(*clusters: str) -> Groupings:
@@ -128,23 +127,6 @@ def test_gold_without_clusters_is_refused(gold: Groupings) -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="entities, attributes"):
         score("clustering", entities("a"), entities("a"), level="steps")
-
-
-labels = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=10)
-
-
-def clusters(numbers: list[int]) -> Groupings:
-    members: dict[int, list[str]] = {}
-    for item, label in enumerate(numbers):
-        members.setdefault(label, []).append(str(item))
-    return {("tea", ""): list(members.values())}
-
-
-@given(labels)
-def test_b_cubed_of_partitions_is_the_one_the_cluster_metric_uses(pairs: list[tuple[int, int]]) -> None:
-    gold, pred = [g for g, _ in pairs], [p for _, p in pairs]
-    row = clustering(clusters(gold), clusters(pred), mode="strict")["b-cubed macro"]
-    assert tuple(row.values()) == pytest.approx(tuple(100 * value for value in b_cubed(gold, pred)))
 
 
 @given(

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.data import human_judgements
+from fluents.data import file_catalogue
 from fluents.errors import InputError
-from fluents.metrics.judgements import FORM_COLUMNS, error_analysis, expansion_quality, hallucinations, write_form
+from fluents.metrics.judgements import (
+    FORM_COLUMNS,
+    error_analysis,
+    expansion_quality,
+    hallucinations,
+    judgements,
+    released_expansion_judgements,
+    released_judgements,
+    write_form,
+)
 from fluents.records import Procedure, Reject, StateChange, Trace
 from fluents.scoring.bootstrap import intervals
 
@@ -27,7 +38,7 @@ from fluents.scoring.bootstrap import intervals
 )
 @pytest.mark.usefixtures("mirror")
 def test_error_analysis_of_the_released_judgements(model: str, counts: list[int]) -> None:
-    score = error_analysis(human_judgements.schemata_judgements(model))
+    score = judgements(model)
     rows = ("correct", "no change", "nonsense", "missing")
     assert [score[row]["count"] for row in rows] == counts
     assert sum(score[row]["share"] for row in rows[:3]) == pytest.approx(1)
@@ -37,13 +48,13 @@ def test_error_analysis_of_the_released_judgements(model: str, counts: list[int]
 
 @pytest.mark.usefixtures("mirror")
 def test_quality_of_the_released_expansions() -> None:
-    score = expansion_quality(human_judgements.expansion_judgements())
+    score = judgements("expansions")
     assert [f"{score[kind]['correct']:.1f}" for kind in ("entities", "attributes")] == ["83.3", "59.4"]
 
 
 def test_shares_are_of_what_was_judged() -> None:
     verdicts = ["correct", "correct", "no change", "nonsense", "missing", "missing", "unjudged"]
-    score = error_analysis(("tea", 1, "cup", "heat", verdict) for verdict in verdicts)
+    score = error_analysis(("tea", 1, verdict) for verdict in verdicts)
     assert {name: row["share"] for name, row in score.rows.items()} == {
         "correct": 0.5,
         "no change": 0.25,
@@ -53,21 +64,63 @@ def test_shares_are_of_what_was_judged() -> None:
     assert score.warnings == ("1 predictions were left without a verdict",)
 
 
-def test_an_unknown_verdict_is_refused() -> None:
-    with pytest.raises(InputError, match="unknown verdict 'maybe'"):
-        error_analysis([("tea", 1, "cup", "heat", "maybe")])
-
-
 def test_expansions_are_judged_one_by_one_and_by_cluster() -> None:
     score = expansion_quality([("tea", "entities", 3, 0), ("tea", "entities", 1, 1), ("tea", "attributes", 2, 1)])
     assert score["entities"] == {"correct": 75, "faultless": 50}
     assert score["attributes"] == {"correct": 50, "faultless": 0}
 
 
-@pytest.mark.parametrize("bad", [("tea", "steps", 1, 0), ("tea", "entities", 1, 2)])
-def test_an_impossible_judgement_is_refused(bad: tuple[str, str, int, int]) -> None:
-    with pytest.raises(InputError, match="not a judgement"):
-        expansion_quality([bad])
+@pytest.fixture
+def document(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Stands in for the published files, one after the other."""
+
+    def serve(*values: object) -> None:
+        given = iter(values)
+        monkeypatch.setattr(file_catalogue, "document", lambda *_: (next(given), "judgements.json"))
+
+    return serve
+
+
+def test_codes_become_verdicts(document: Any) -> None:
+    """Lines a judge left empty under "missing" are nothing; a prediction left without a verdict is told of."""
+    cup = [["heat", "1"], ["size", "2"], ["mood", "3"], ["age", ""], [" place", 100], ["", 100]]
+    document({"7": [{"cup": cup}, {}, "annotated"]})
+    verdicts = ["correct", "no change", "nonsense", "unjudged", "missing"]
+    assert list(released_judgements("davinci")) == [("7", 1, verdict) for verdict in verdicts]
+
+
+def test_expansions_are_counted_by_cluster(document: Any) -> None:
+    entity = {"overgenerate_cluster": ["mug", "bowl"], "bad_overgenerate": ["bowl"]}
+    attribute = {"attribute_overgenerate": ["warmth"], "bad_overgenerate": []}
+    document(
+        {"7": {"annotation": {"cup": entity}}}, {"7": {"annotation": {"cup": {"attribute_annotation": [attribute]}}}}
+    )
+    assert list(released_expansion_judgements()) == [("7", "entities", 2, 1), ("7", "attributes", 1, 0)]
+
+
+@pytest.mark.parametrize(
+    "value", [[], {"7": []}, {"7": [{"cup": [["heat", "9"]]}, "annotated"]}, {"7": [{"cup": "heat"}, "annotated"]}]
+)
+def test_another_shape_is_an_input_error(document: Any, value: object) -> None:
+    document(value)
+    with pytest.raises(InputError):
+        list(released_judgements("davinci"))
+
+
+def test_a_procedure_not_judged_to_the_end_is_refused(document: Any) -> None:
+    document({"7": [{"cup": [["heat", "1"]]}]})
+    with pytest.raises(InputError, match="'7' are incomplete"):
+        list(released_judgements("gpt-3.5"))
+
+
+@pytest.mark.usefixtures("mirror")
+def test_every_released_judgement_is_read() -> None:
+    for model, procedures, judged in (("davinci", 20, 439), ("gpt-3.5", 22, 506)):
+        read = list(released_judgements(model))
+        assert len({procedure for procedure, *_ in read}) == procedures
+        assert sum(verdict != "missing" for *_, verdict in read) == judged
+    read_expansions = list(released_expansion_judgements())
+    assert Counter(level for _, level, *_ in read_expansions) == {"entities": 104, "attributes": 250}
 
 
 def traces(*sentences: str, name: str = "tea") -> list[Trace]:

@@ -20,7 +20,7 @@ from nltk.stem.porter import PorterStemmer
 from fluents import jsonl
 from fluents.data.file_formats import read_traces
 from fluents.metrics import score
-from fluents.scoring.step_alignment import steps_of
+from fluents.scoring.alignment import steps_of
 
 Lines = list[tuple[str, list[str]]]
 """(step id, answers), as the lines of a file."""

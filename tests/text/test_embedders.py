@@ -15,8 +15,8 @@ import pytest
 
 from fluents.errors import DataMissingError, InputError, MissingExtraError
 from fluents.records import StateChange
+from fluents.scoring.alignment import StepAnswers
 from fluents.scoring.greedy_clusters import calibrate, greedy_clusters
-from fluents.scoring.step_alignment import StepAnswers
 from fluents.text import embedders
 from fluents.text.embedders import MINILM, STATIC, StaticEmbedder, Vectors, load_embedder
 from fluents.text.template import parse

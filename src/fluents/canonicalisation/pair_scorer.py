@@ -18,6 +18,7 @@ from scipy.spatial.distance import squareform
 
 from fluents.canonicalisation.pair_features import Matrix, PairFeatures
 from fluents.scoring import Level
+from fluents.scoring.greedy_clusters import clusters_by_label
 
 PARAMETERS = Path(__file__).parent / "parameters.json"
 
@@ -47,10 +48,7 @@ class PairScorer:
         distance = 1 - (likely + likely.T) / 2  # the two halves are equal up to rounding
         np.fill_diagonal(distance, 0)
         tree = linkage(squareform(distance.astype(np.float64), checks=False), method="average")
-        groups: dict[int, list[int]] = {}
-        for place, label in enumerate(fcluster(tree, 1 - self.threshold, criterion="distance")):
-            groups.setdefault(int(label), []).append(place)
-        return list(groups.values())
+        return clusters_by_label(fcluster(tree, 1 - self.threshold, criterion="distance").tolist())
 
     def doubtful(self, likely: Matrix, most: int) -> list[tuple[int, int]]:
         """The pairs nearest to the threshold, nearest first."""

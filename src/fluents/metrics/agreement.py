@@ -19,7 +19,7 @@ import numpy as np
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.scoring import Scope, check_choice
-from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, StepRow, Sums
+from fluents.scoring.score import Figures, Floats, Score, ShareOf, Signature, Statistics, StepRow, Sums
 
 MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
 Rating: TypeAlias = str | float | None
@@ -90,7 +90,7 @@ def item_agreement(items: Iterable[Item], *, level: MeasurementLevel = "nominal"
         raise InputError("no item was rated by two raters", fix="agreement needs items that several raters rated")
     values = _values(comparable, level)
     left_out = len(given) - len(comparable)
-    figures: dict[str, dict[str, Figure]] = {
+    figures: Figures = {
         "agreement": {"share": ShareOf("agreed", "items")},
         "alpha": {level: Alpha(tuple(values), level)},
     }

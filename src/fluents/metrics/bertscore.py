@@ -24,10 +24,9 @@ from fluents.metrics.complete import gold_units
 from fluents.metrics.states import by_question
 from fluents.records import Trace
 from fluents.scoring import Mode, Scope, check_choice
+from fluents.scoring.alignment import ProcedurePairs, steps_of
 from fluents.scoring.gold_vocabulary import clusters_of, names_of
-from fluents.scoring.procedure_alignment import ProcedurePairs
 from fluents.scoring.score import Score, ShareOf, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import steps_of
 from fluents.text.embedders import packaged
 
 Matrix: TypeAlias = NDArray[np.float32]

@@ -18,9 +18,9 @@ import numpy as np
 from fluents.errors import InputError
 from fluents.records import Reject, StateChange
 from fluents.scoring import Mode
+from fluents.scoring.alignment import Alignment, Answers, StepAnswers
 from fluents.scoring.greedy_clusters import given_clusters, greedy_clusters
-from fluents.scoring.score import Figure, Floats, Ratio, Score, Signature, Statistics, StepRow, macro, micro
-from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
+from fluents.scoring.score import Floats, Score, Signature, Statistics, StepRow, matcher_figures
 from fluents.text.embedders import STATIC, Embedder, load_embedder
 from fluents.text.matchers import PUBLISHED, Answer, Matcher, named
 from fluents.text.template import is_no_change
@@ -59,20 +59,13 @@ def cluster(
         clusters="+".join(sorted(origins)) or "computed",
         data=alignment.data_hash,
     )
-    return Score("cluster", statistics, _figures(by_name, mode), signature, tuple(alignment.warnings))
+    figures = matcher_figures(by_name, mode, "matched", "matched")
+    return Score("cluster", statistics, figures, signature, tuple(alignment.warnings))
 
 
 def _columns(matchers: Mapping[str, Matcher]) -> tuple[str, ...]:
     parts = ("precision", "recall", "f1", "matched")
     return (*(f"{name}.{part}" for name in matchers for part in parts), "predicted", "gold")
-
-
-def _figures(matchers: Mapping[str, Matcher], mode: Mode) -> dict[str, dict[str, Figure]]:
-    figures = {name: macro(name) for name in matchers}
-    if mode == "strict":
-        for name in matchers:
-            figures[f"{name} micro"] = micro(Ratio(f"{name}.matched", "predicted"), Ratio(f"{name}.matched", "gold"))
-    return figures
 
 
 class _Side(NamedTuple):

@@ -12,7 +12,7 @@ was put together with. It is pooled over names, and as a mean over groupings.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -21,8 +21,9 @@ from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.scoring import Level, Mode, check_choice
-from fluents.scoring.score import Figure, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import first_three
+from fluents.scoring.alignment import first_three
+from fluents.scoring.greedy_clusters import b_cubed
+from fluents.scoring.score import Figures, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
 
 Grouping: TypeAlias = Sequence[Collection[str]]
 """Clusters of names."""
@@ -145,7 +146,7 @@ def _count(gold: Grouping, pred: Grouping, mode: Mode) -> _Counts:
     else:
         meant, said = [list(dict.fromkeys(filter(None, clusters))) for clusters in (meant, said)]
     gold_clusters, pred_clusters = set(meant), set(said)
-    b_precision, b_recall = _kept_together(said, meant), _kept_together(meant, said)
+    b_precision, b_recall = b_cubed(said, meant), b_cubed(meant, said)
     return _Counts(
         sum(cluster in gold_clusters for cluster in said),
         sum(cluster in pred_clusters for cluster in meant),
@@ -161,42 +162,19 @@ def _stripped(grouping: Grouping) -> list[frozenset[str]]:
     return [frozenset(name.strip() for name in cluster) for cluster in grouping]
 
 
-def _kept_together(these: Sequence[Collection[Hashable]], those: Sequence[Collection[Hashable]]) -> tuple[float, int]:
-    """Of each item's neighbours here, the share that those clusters join to it too, summed; and the number of items."""
-    mine, theirs = _clusters_of_items(these), _clusters_of_items(those)
-    total = 0.0
-    for item, clusters in mine.items():
-        neighbours = {neighbour for cluster in clusters for neighbour in these[cluster]}
-        shared = 0.0
-        for neighbour in neighbours:
-            together = len(clusters & mine[neighbour])
-            together_there = len(theirs.get(item, set()) & theirs.get(neighbour, set()))
-            shared += min(together, together_there) / together
-        total += shared / len(neighbours)
-    return total, len(mine)
-
-
 def _means(*summed: tuple[float, int]) -> tuple[float, float, float]:
     """Precision, recall and F1 of one grouping; without a name there is nothing wrong."""
     precision, recall = (total / count if count else 1.0 for total, count in summed)
     return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def _clusters_of_items(clusters: Sequence[Collection[Hashable]]) -> dict[Hashable, set[int]]:
-    found: dict[Hashable, set[int]] = {}
-    for index, cluster in enumerate(clusters):
-        for item in cluster:
-            found.setdefault(item, set()).add(index)
-    return found
-
-
-def _figures(runs: int, mode: Mode) -> dict[str, dict[str, Figure]]:
+def _figures(runs: int, mode: Mode) -> Figures:
     right, found = ("gold_in_pred", "pred_in_gold") if mode == "compat" else ("pred_in_gold", "gold_in_pred")
     ratios = {
         "exact": ((right, "predicted"), (found, "gold")),
         "b-cubed": (("b_precision", "b_predicted"), ("b_recall", "b_gold")),
     }
-    figures: dict[str, dict[str, Figure]] = {}
+    figures: Figures = {}
     for row, (top, bottom) in ratios.items():
         precisions = [Ratio(f"{run}.{top[0]}", f"{run}.{top[1]}") for run in range(runs)]
         recalls = [Ratio(f"{run}.{bottom[0]}", f"{run}.{bottom[1]}") for run in range(runs)]

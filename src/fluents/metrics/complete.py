@@ -15,10 +15,9 @@ from typing import TypeAlias
 
 from fluents.records import EntityCluster, Reject, StateChange, Trace
 from fluents.scoring import Mode
+from fluents.scoring.alignment import ProcedurePairs, StepAnswers, steps_of
 from fluents.scoring.gold_vocabulary import GoldVocabulary, Pair, clusters_of, has_expansions, names_of, normalised
-from fluents.scoring.procedure_alignment import ProcedurePairs
-from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, micro
-from fluents.scoring.step_alignment import StepAnswers, steps_of
+from fluents.scoring.score import Figures, Ratio, Score, Signature, Statistics, StepRow, micro
 
 PLAIN, EXPANDED = "sentences", "sentences +exp"
 PARTS = ("right", "predicted", "found", "gold")
@@ -33,7 +32,7 @@ def complete(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "comp
     variants = [PLAIN]
     columns = [f"{variant}.{part}" for variant in (PLAIN, EXPANDED) for part in PARTS]
     statistics = Statistics.collect(columns, _rows(pairs, mode, variants))
-    figures: dict[str, dict[str, Figure]] = {
+    figures: Figures = {
         name: micro(Ratio(f"{name}.right", f"{name}.predicted"), Ratio(f"{name}.found", f"{name}.gold"))
         for name in variants
     }

@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 from fluents.errors import InputError
 from fluents.scoring import Mode
-from fluents.scoring.procedure_alignment import ProcedurePairs
-from fluents.scoring.score import Figure, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import first_three
+from fluents.scoring.alignment import ProcedurePairs, first_three
+from fluents.scoring.score import Figures, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
 from fluents.task_records import CrepeCase
 
 CLASSES = ("no change", "less likely", "more likely")
@@ -41,8 +40,8 @@ def crepe(gold: Iterable[CrepeCase], pred: Iterable[CrepeCase], *, mode: Mode = 
     return Score("crepe", statistics, _figures(), signature, warnings)
 
 
-def _figures() -> dict[str, dict[str, Figure]]:
-    rows: dict[str, dict[str, Figure]] = {"macro": {}}
+def _figures() -> Figures:
+    rows: Figures = {"macro": {}}
     for name in CLASSES:
         precision, recall = Ratio(f"{name}.right", f"{name}.predicted"), Ratio(f"{name}.right", f"{name}.gold")
         rows[name] = {"precision": precision, "recall": recall, "f1": Harmonic(precision, recall)}

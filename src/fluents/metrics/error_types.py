@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from fluents.metrics.original import read_answers
 from fluents.records import StateChange
 from fluents.scoring import Mode
-from fluents.scoring.score import Figure, Score, ShareOf, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
+from fluents.scoring.alignment import Alignment, Answers, StepAnswers
+from fluents.scoring.score import Figures, Score, ShareOf, Signature, Statistics, StepRow
 from fluents.text.matchers import Answer, exact, rouge
 
 TYPES = ("attribute", "entity", "adjective", "relation")
@@ -43,7 +43,7 @@ def error_types(gold: Answers, pred: Answers, *, mode: Mode = "compat") -> Score
     alignment = Alignment(gold, pred, mode)
     columns = (*TYPES, UNLIKE, UNREAD, WRONG)
     statistics = Statistics.collect(columns, _rows(alignment, columns))
-    figures: dict[str, dict[str, Figure]] = {name: {"share": ShareOf(name, WRONG)} for name in columns[:-1]}
+    figures: Figures = {name: {"share": ShareOf(name, WRONG)} for name in columns[:-1]}
     signature = Signature.of("error types", mode, data=alignment.data_hash)
     return Score("error types", statistics, figures, signature, tuple(alignment.warnings))
 

@@ -1,7 +1,7 @@
 """Scores of what people judged: OpenPI2.0's error analysis and expansions, OpenPI-C's hallucinations.
 
-Judgements are plain tuples; `fluents.data.human_judgements` reads the released ones. For hallucinations nothing was
-released: `write_form` makes a table that a person fills in, and `hallucinations` scores it.
+For hallucinations nothing was released: `write_form` makes a table that a person fills in, and `hallucinations` scores
+it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from fluents.data import human_judgements
+from fluents.data import file_catalogue
 from fluents.errors import InputError
-from fluents.jsonl import atomic_output, open_input
+from fluents.jsonl import atomic_output, open_input, wrong_shape_is_input_error
 from fluents.records import Trace
-from fluents.scoring.score import Figure, Score, ShareOf, Signature, Statistics, Total
-from fluents.scoring.step_alignment import first_three, steps_of
+from fluents.scoring.alignment import first_three, steps_of
+from fluents.scoring.score import Figures, Score, ShareOf, Signature, Statistics, Total
 from fluents.text.plurals import counted
 
 VERDICTS = ("correct", "no change", "nonsense")
 """On a predicted (entity, attribute): it changes, it does not change, it makes no sense."""
 MISSING, UNJUDGED = "missing", "unjudged"
 
-Judgement: TypeAlias = tuple[str, int, str, str, str]
-"""Procedure id, step, entity, attribute, and a verdict, MISSING or UNJUDGED."""
+_VERDICTS = {"1": "correct", "2": "no change", "3": "nonsense", "": UNJUDGED, 100: MISSING}
+"""As the released files write them."""
 
+Judgement: TypeAlias = tuple[str, int, str]
+"""Procedure id, step, and the verdict on a predicted (entity, attribute) or UNJUDGED; MISSING for a pair that the judge
+added."""
+
+ExpansionJudgement: TypeAlias = tuple[str, str, int, int]
+"""Procedure id, "entities" or "attributes", and of one cluster the number of paraphrases and of wrong ones."""
+
+MODELS = {"davinci": "davinci", "gpt-3.5": "chatgpt"}
+"""Names of the models here → in the files."""
 
 EXPANSIONS = "expansions"
 
@@ -35,13 +44,39 @@ EXPANSIONS = "expansions"
 def judgements(source: str | Path) -> Score:
     """The score of released judgements ("davinci", "gpt-3.5" or "expansions"), or of a form that was filled in."""
     if str(source) == EXPANSIONS:
-        return expansion_quality(human_judgements.expansion_judgements())
-    if str(source) in human_judgements.MODELS:
-        return error_analysis(human_judgements.schemata_judgements(str(source)))
+        return expansion_quality(released_expansion_judgements())
+    if str(source) in MODELS:
+        return error_analysis(released_judgements(str(source)))
     if str(source) != "-" and not Path(source).exists():
-        known = ", ".join((*human_judgements.MODELS, EXPANSIONS))
+        known = ", ".join((*MODELS, EXPANSIONS))
         raise InputError("no such judgements", where=source, fix=f"use {known}, or a form that was filled in")
     return hallucinations(source)
+
+
+def released_judgements(model: str) -> Iterator[Judgement]:
+    """On each (entity, attribute) one of MODELS predicted for about twenty procedures, and on missing ones."""
+    document, where = file_catalogue.document("openpi2", f"v2.0/error_analysis/{MODELS[model]}_schema_analysis.json")
+    with wrong_shape_is_input_error("not OpenPI2.0's error analysis", where):
+        for procedure, steps in document.items():
+            if steps[-1] != "annotated":
+                raise InputError(f"the judgements on procedure {procedure!r} are incomplete", where=where)
+            for number, step in enumerate(steps[:-1], start=1):
+                for attribute, code in (pair for attributes in step.values() for pair in attributes):
+                    if attribute.strip():  # a judge with nothing to add left an empty line
+                        yield procedure, number, _VERDICTS[code]
+
+
+def released_expansion_judgements() -> Iterator[ExpansionJudgement]:
+    """On the paraphrases of each entity and attribute cluster of twenty procedures."""
+    for kind, added in (("entity", "overgenerate_cluster"), ("attribute", "attribute_overgenerate")):
+        path = f"v2.0/data/over_generate_relevance_annotation/v4-{kind}-annotation.json"
+        document, where = file_catalogue.document("openpi2", path)
+        with wrong_shape_is_input_error("not OpenPI2.0's judgements on expansions", where):
+            for procedure, value in document.items():
+                for entity in value["annotation"].values():
+                    for cluster in [entity] if kind == "entity" else entity["attribute_annotation"]:
+                        level = "entities" if kind == "entity" else "attributes"
+                        yield procedure, level, len(cluster[added]), len(cluster["bad_overgenerate"])
 
 
 def error_analysis(judgements: Iterable[Judgement]) -> Score:
@@ -53,9 +88,7 @@ def error_analysis(judgements: Iterable[Judgement]) -> Score:
     and 383 is the number of added lines in the other model's file.
     """
     counts: dict[tuple[str, int], Counter[str]] = {}
-    for procedure, step, _, _, verdict in judgements:
-        if verdict not in (*VERDICTS, MISSING, UNJUDGED):
-            raise InputError(f"unknown verdict {verdict!r}", where=f"{procedure}||{step}")
+    for procedure, step, verdict in judgements:
         counts.setdefault((procedure, step), Counter())[verdict] += 1
     columns = (*VERDICTS, MISSING, UNJUDGED, "judged")
     rows = (
@@ -63,16 +96,10 @@ def error_analysis(judgements: Iterable[Judgement]) -> Score:
         for (procedure, step), found in counts.items()
     )
     statistics = Statistics.collect(columns, rows)
-    figures: dict[str, dict[str, Figure]] = {
-        name: {"count": Total(name), "share": ShareOf(name, "judged")} for name in (*VERDICTS, MISSING)
-    }
+    figures: Figures = {name: {"count": Total(name), "share": ShareOf(name, "judged")} for name in (*VERDICTS, MISSING)}
     unjudged = int(statistics.sums()[UNJUDGED])
     warnings = (f"{unjudged} predictions were left without a verdict",) if unjudged else ()
     return Score("error analysis", statistics, figures, Signature.of("error analysis", "human"), warnings, scale=1.0)
-
-
-ExpansionJudgement: TypeAlias = tuple[str, str, int, int]
-"""Procedure id, "entities" or "attributes", and of one cluster the number of paraphrases and of wrong ones."""
 
 
 def expansion_quality(judgements: Iterable[ExpansionJudgement]) -> Score:
@@ -81,11 +108,9 @@ def expansion_quality(judgements: Iterable[ExpansionJudgement]) -> Score:
     parts = ("right", "paraphrases", "faultless", "clusters")
     rows = []
     for procedure, kind, paraphrases, wrong in judgements:
-        if kind not in kinds or not 0 <= wrong <= paraphrases:
-            raise InputError(f"not a judgement on a cluster: {(kind, paraphrases, wrong)}", where=procedure)
         values = [paraphrases - wrong, paraphrases, wrong == 0, 1]
         rows.append((procedure, 0, [value * (kind == one) for one in kinds for value in values]))
-    figures: dict[str, dict[str, Figure]] = {
+    figures: Figures = {
         kind: {
             "correct": ShareOf(f"{kind}.right", f"{kind}.paraphrases"),
             "faultless": ShareOf(f"{kind}.faultless", f"{kind}.clusters"),
@@ -144,9 +169,7 @@ def hallucinations(path: str | Path) -> Score:
         raise InputError("the form is not filled in", where=path, fix='write yes or no under "hallucinated"')
     warnings = (f"{counted(len(empty), 'line')} not filled in: {first_three(empty)}",) if empty else ()
     statistics = Statistics.collect(("hallucinated", "judged"), ((*key, count) for key, count in judged.items()))
-    figures: dict[str, dict[str, Figure]] = {
-        "hallucinated": {"count": Total("hallucinated"), "share": ShareOf("hallucinated", "judged")}
-    }
+    figures: Figures = {"hallucinated": {"count": Total("hallucinated"), "share": ShareOf("hallucinated", "judged")}}
     return Score("hallucinations", statistics, figures, Signature.of("hallucinations", "human"), warnings, scale=1.0)
 
 

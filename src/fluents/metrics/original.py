@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fluents.records import Reject, StateChange
 from fluents.scoring import Mode
-from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, macro, micro
-from fluents.scoring.step_alignment import Alignment, Answers, StepAnswers
+from fluents.scoring.alignment import Alignment, Answers, StepAnswers
+from fluents.scoring.score import Score, Signature, Statistics, StepRow, matcher_figures
 from fluents.text.matchers import PUBLISHED, Answer, Matcher, named
 from fluents.text.template import is_no_change
 
@@ -34,23 +34,14 @@ def original(gold: Answers, pred: Answers, *, mode: Mode = "compat", matchers: S
         avg="macro+micro" if mode == "strict" else "macro",
         data=alignment.data_hash,
     )
-    return Score("original", statistics, _figures(by_name, mode), signature, tuple(alignment.warnings))
+    figures = matcher_figures(by_name, mode, "predicted-matched", "gold-matched")
+    return Score("original", statistics, figures, signature, tuple(alignment.warnings))
 
 
 def _columns(matchers: Mapping[str, Matcher]) -> tuple[str, ...]:
     """For each matcher the step's figures and the summed best matches they come from; the numbers of answers."""
     parts = ("precision", "recall", "f1", "predicted-matched", "gold-matched")
     return (*(f"{name}.{part}" for name in matchers for part in parts), "predicted", "gold")
-
-
-def _figures(matchers: Mapping[str, Matcher], mode: Mode) -> dict[str, dict[str, Figure]]:
-    figures = {name: macro(name) for name in matchers}
-    if mode == "strict":
-        for name in matchers:
-            figures[f"{name} micro"] = micro(
-                Ratio(f"{name}.predicted-matched", "predicted"), Ratio(f"{name}.gold-matched", "gold")
-            )
-    return figures
 
 
 def _rows(alignment: Alignment, matchers: Mapping[str, Matcher], mode: Mode) -> Iterator[StepRow]:

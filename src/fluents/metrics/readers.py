@@ -16,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fluents.records import StateChange
 from fluents.scoring import Mode
+from fluents.scoring.alignment import Alignment, Answers
 from fluents.scoring.score import (
     Figure,
     Floats,
@@ -28,7 +29,6 @@ from fluents.scoring.score import (
     macro,
     micro,
 )
-from fluents.scoring.step_alignment import Alignment, Answers
 from fluents.text.matchers import ARTICLES, Answer, rouge, words
 
 RIGHT = 0.6

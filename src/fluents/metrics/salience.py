@@ -22,7 +22,7 @@ import numpy as np
 from fluents.errors import InputError
 from fluents.records import Salience, Trace
 from fluents.scoring import Mode
-from fluents.scoring.procedure_alignment import ProcedurePairs
+from fluents.scoring.alignment import ProcedurePairs
 from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, StepRow, Sums, Total
 
 REFERENCE = "A1"

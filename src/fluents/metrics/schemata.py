@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from fluents.records import Trace
 from fluents.scoring import Mode
+from fluents.scoring.alignment import ProcedurePairs
 from fluents.scoring.gold_vocabulary import (
     GoldVocabulary,
     Pair,
@@ -28,8 +29,7 @@ from fluents.scoring.gold_vocabulary import (
     normalised,
     without_article,
 )
-from fluents.scoring.procedure_alignment import ProcedurePairs
-from fluents.scoring.score import Figure, Ratio, Score, Signature, Statistics, StepRow, micro
+from fluents.scoring.score import Figures, Ratio, Score, Signature, Statistics, StepRow, micro
 
 SCOPES = ("global", "local")
 PLAIN, EXPANDED = "", " +exp"
@@ -66,7 +66,7 @@ _COLUMNS = tuple(
 )
 
 
-def _figures(variants: Iterable[str]) -> dict[str, dict[str, Figure]]:
+def _figures(variants: Iterable[str]) -> Figures:
     return {
         row: micro(Ratio(f"{row}.right", f"{row}.predicted"), Ratio(f"{row}.found", f"{row}.gold"))
         for row in (f"{scope}{variant}" for scope in SCOPES for variant in variants)

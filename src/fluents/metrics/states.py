@@ -16,10 +16,9 @@ import numpy as np
 from fluents.errors import InputError
 from fluents.records import StateChange, Trace
 from fluents.scoring import Mode
+from fluents.scoring.alignment import ProcedurePairs, first_three
 from fluents.scoring.gold_vocabulary import normalised
-from fluents.scoring.procedure_alignment import ProcedurePairs
 from fluents.scoring.score import Ratio, Score, Signature, Statistics, StepRow
-from fluents.scoring.step_alignment import first_three
 
 FIRST, ANY = "first wording", "any wording"
 

@@ -8,7 +8,7 @@ out of a modality's: the released numbers keep them).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
@@ -28,10 +28,8 @@ Topics: TypeAlias = Mapping[str, str | None]
 """Procedure id → topic."""
 
 
-class StepMetric(Protocol):
-    """A metric that goes step by step, such as `original`, with its options settled."""
-
-    def __call__(self, gold: Iterable[Trace], pred: Iterable[Trace]) -> Score: ...
+StepMetric: TypeAlias = Callable[[Iterable[Trace], Iterable[Trace]], Score]
+"""A metric that goes step by step, such as `original`, with its options settled."""
 
 
 def by_topic(score: Score, topics: Topics) -> dict[str, Score]:
@@ -51,11 +49,11 @@ def by_seen(score: Score, topics: Topics) -> dict[str, Score]:
 
 def by_position(score: Score) -> dict[str, Score]:
     """A score for the first step, the second, …, and for all from the sixth on."""
-    return _parts(score, lambda _, step: _position(step) if step > 0 else None)
 
+    def name(_: str, step: int) -> str | None:
+        return None if step < 1 else f"{step}" if step < LAST_POSITION else f"{LAST_POSITION}+"
 
-def _position(step: int) -> str:
-    return f"{step}" if step < LAST_POSITION else f"{LAST_POSITION}+"
+    return _parts(score, name)
 
 
 def _parts(score: Score, name_of: Callable[[str, int], str | None]) -> dict[str, Score]:
@@ -78,21 +76,19 @@ def by_mentioned(gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetri
     texts = {trace.id: trace.procedure for trace in meant}
     found = {}
     for name, wanted in (("mentioned", True), ("not mentioned", False)):
-        keep = _Mention(texts, wanted)
+        keep = _mention(texts, wanted)
         golds, preds = ([_only(trace, keep) for trace in side] for side in (meant, said))
         if any(trace.changes for trace in (*golds, *preds)):
             found[name] = metric(*_on_common_steps(golds, preds, [*golds, *preds]))
     return found
 
 
-class _Mention:
-    def __init__(self, texts: Mapping[str, Procedure], wanted: bool) -> None:
-        self._texts = texts
-        self._wanted = wanted
+def _mention(texts: Mapping[str, Procedure], wanted: bool) -> Callable[[str, StateChange], bool]:
+    def keep(procedure_id: str, change: StateChange) -> bool:
+        text = texts.get(procedure_id)
+        return text is not None and mentioned(text, change.step, change.entity) == wanted
 
-    def __call__(self, procedure_id: str, change: StateChange) -> bool:
-        text = self._texts.get(procedure_id)
-        return text is not None and mentioned(text, change.step, change.entity) == self._wanted
+    return keep
 
 
 def by_modality(

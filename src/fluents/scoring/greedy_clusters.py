@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from fluents.errors import InputError
 from fluents.records import StateChange
-from fluents.scoring.step_alignment import StepAnswers
+from fluents.scoring.alignment import StepAnswers
 from fluents.text.embedders import Embedder
 
 
@@ -40,21 +39,35 @@ def greedy_clusters(vectors: NDArray[np.float32], threshold: float) -> list[int]
     return labels
 
 
-class Agreement(NamedTuple):
-    precision: float
-    recall: float
-    f1: float
+def b_cubed(these: Sequence[Collection[Hashable]], those: Sequence[Collection[Hashable]]) -> tuple[float, int]:
+    """Of each item's neighbours here, the share that those clusters join to it too, summed; and the number of items."""
+    mine, theirs = _clusters_of_items(these), _clusters_of_items(those)
+    total = 0.0
+    for item, clusters in mine.items():
+        neighbours = {neighbour for cluster in clusters for neighbour in these[cluster]}
+        shared = 0.0
+        for neighbour in neighbours:
+            together = len(clusters & mine[neighbour])
+            together_there = len(theirs.get(item, set()) & theirs.get(neighbour, set()))
+            shared += min(together, together_there) / together
+        total += shared / len(neighbours)
+    return total, len(mine)
 
 
-def b_cubed(gold: Sequence[Hashable], pred: Sequence[Hashable]) -> Agreement:
-    """B-cubed, over items: the share of an item's predicted cluster that belongs there, and of its gold one found."""
-    if len(gold) != len(pred) or not gold:
-        raise ValueError(f"labels for {len(gold)} and {len(pred)} items: the same, at least one, are needed")
-    shared = Counter(zip(gold, pred, strict=True))
-    gold_sizes, pred_sizes = Counter(gold), Counter(pred)
-    precision = sum(count**2 / pred_sizes[label] for (_, label), count in shared.items()) / len(gold)
-    recall = sum(count**2 / gold_sizes[label] for (label, _), count in shared.items()) / len(gold)
-    return Agreement(precision, recall, 2 * precision * recall / (precision + recall))
+def _clusters_of_items(clusters: Sequence[Collection[Hashable]]) -> dict[Hashable, set[int]]:
+    found: dict[Hashable, set[int]] = {}
+    for index, cluster in enumerate(clusters):
+        for item in cluster:
+            found.setdefault(item, set()).add(index)
+    return found
+
+
+def clusters_by_label(labels: Iterable[Hashable]) -> list[list[int]]:
+    """The places of equal labels."""
+    found: dict[Hashable, list[int]] = {}
+    for place, label in enumerate(labels):
+        found.setdefault(label, []).append(place)
+    return list(found.values())
 
 
 class Calibration(NamedTuple):
@@ -85,6 +98,8 @@ def calibrate(
 
     def agreement(threshold: float) -> float:
         made = [(number, label) for number, rows in enumerate(embedded) for label in greedy_clusters(rows, threshold)]
-        return b_cubed(gold, made).f1
+        sides = clusters_by_label(made), clusters_by_label(gold)
+        (precision, items), (recall, _) = b_cubed(*sides), b_cubed(*reversed(sides))
+        return 2 * precision * recall / (precision + recall) / items
 
     return max((Calibration(threshold, agreement(threshold)) for threshold in thresholds), key=lambda found: found.f1)

@@ -17,11 +17,12 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fluents.scoring import Mode
 from fluents.version import __version__
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ Sums: TypeAlias = Mapping[str, Floats]
 
 Figure: TypeAlias = Callable[[Sums], Floats]
 """A number of a score, computed from sums alone."""
+
+Figures: TypeAlias = dict[str, dict[str, Figure]]
+"""Row → column → figure."""
 
 StepRow: TypeAlias = tuple[str, int, Sequence[float]]
 """Procedure id, step (0 where the row stands for the whole procedure), and a value for every column."""
@@ -54,10 +58,18 @@ class Ratio:
 
     numerator: str
     denominator: str = UNITS
+    of_nothing: ClassVar[float] = 1.0
 
     def __call__(self, sums: Sums) -> Floats:
         top, bottom = np.asarray(sums[self.numerator]), np.asarray(sums[self.denominator])
-        return np.divide(top, bottom, out=np.ones(np.broadcast(top, bottom).shape), where=bottom != 0)
+        ratio: Floats = np.full(np.broadcast(top, bottom).shape, self.of_nothing)
+        return np.divide(top, bottom, out=ratio, where=bottom != 0)
+
+
+class ShareOf(Ratio):
+    """Σ numerator / Σ denominator, not a number where there is nothing to share: nothing was judged, or is defined."""
+
+    of_nothing = math.nan
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,16 @@ def micro(precision: Ratio, recall: Ratio) -> dict[str, Figure]:
     return {"precision": precision, "recall": recall, "f1": Harmonic(precision, recall)}
 
 
+def matcher_figures(names: Iterable[str], mode: Mode, pred_matched: str, gold_matched: str) -> Figures:
+    """For each matcher the means over steps and, in strict, the pooled counts: "<name>.<pred_matched>" and so on."""
+    figures = {name: macro(name) for name in names}
+    if mode == "strict":
+        for name in names:
+            matched = Ratio(f"{name}.{pred_matched}", "predicted"), Ratio(f"{name}.{gold_matched}", "gold")
+            figures[f"{name} micro"] = micro(*matched)
+    return figures
+
+
 @dataclass(frozen=True, eq=False)
 class Statistics:
     """One row of numbers for every step. All a score remembers of its data."""
@@ -104,13 +126,8 @@ class Statistics:
             numbers.extend(values)
             steps.append(step)
             procedures.append(known.setdefault(procedure, procedure))
-        table = np.frombuffer(numbers, dtype=np.float64).reshape(len(steps), len(columns)) if steps else None
-        return cls(
-            tuple(columns),
-            tuple(procedures),
-            tuple(steps),
-            np.zeros((0, len(columns))) if table is None else table,
-        )
+        table = np.asarray(numbers).reshape(len(steps), len(columns))
+        return cls(tuple(columns), tuple(procedures), tuple(steps), table)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -287,16 +304,3 @@ class MeanOf:
     def __call__(self, sums: Sums) -> Floats:
         mean: Floats = np.stack([figure(sums) for figure in self.figures]).mean(axis=0)
         return mean
-
-
-@dataclass(frozen=True)
-class ShareOf:
-    """Σ numerator / Σ denominator, not a number where there is nothing to share: nothing was judged, or is defined."""
-
-    numerator: str
-    denominator: str
-
-    def __call__(self, sums: Sums) -> Floats:
-        top, bottom = np.asarray(sums[self.numerator]), np.asarray(sums[self.denominator])
-        share: Floats = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
-        return share

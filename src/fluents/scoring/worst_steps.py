@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from fluents.errors import InputError
 from fluents.records import Trace
+from fluents.scoring.alignment import StepAnswers, steps_of
 from fluents.scoring.score import Score
-from fluents.scoring.step_alignment import StepAnswers, steps_of
 
 
 @dataclass(frozen=True)

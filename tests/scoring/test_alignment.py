@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fluents.errors import InputError, UnknownNameError
 from fluents.records import Procedure, Reject, StateChange, Trace
 from fluents.scoring import Mode
-from fluents.scoring.step_alignment import NOTHING_SCORED, Alignment, Answers, StepAnswers, steps_of
+from fluents.scoring.alignment import NOTHING_SCORED, Alignment, Answers, StepAnswers, steps_of
 from fluents.text.template import parse_all
 
 WET = "moisture of towel was dry before and wet afterwards"

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from fluents.errors import InputError, UnknownNameError
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.scoring import Mode
-from fluents.scoring.procedure_alignment import ProcedurePairs
-from fluents.scoring.step_alignment import NOTHING_SCORED, first_three
+from fluents.scoring.alignment import NOTHING_SCORED, ProcedurePairs, first_three
 from fluents.task_records import CrepeCase
 
 
