@@ -23,6 +23,7 @@ from fluents.prompts.local import VERSION as MERGED_PROMPT
 from fluents.trackers.llama_engine import ModelError, free_cores
 from fluents.weights.embedded import base_file, open_embedded
 from fluents.weights.merge import merged
+from fluents.weights.packed_adapter import unpacked
 
 HOST = "127.0.0.1"
 CONTEXT = 8192
@@ -68,7 +69,7 @@ def serve(
         if embedded.adapter.facts.prompt == MERGED_PROMPT:
             path = merged(path, embedded.adapter.path)
         else:
-            lora = embedded.adapter.path
+            lora = unpacked(embedded.adapter.path)
     key = secrets.token_hex()
     llama = _start_llama(path, lora, name, slots, key)
     try:

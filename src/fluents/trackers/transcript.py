@@ -37,6 +37,7 @@ from fluents.trackers.llama_engine import Engine, WrittenAnswer
 from fluents.version import __version__
 from fluents.weights.adapters import ADAPTERS
 from fluents.weights.embedded import EmbeddedModel, open_embedded, warn_if_memory_is_short
+from fluents.weights.packed_adapter import unpacked
 
 LANGUAGES = ("en",)
 """The languages the shipped adapters were trained on."""
@@ -263,7 +264,7 @@ def loaded_engine(embedded: EmbeddedModel, slots: int) -> Engine:
             model = embedded.base_path()
             if embedded.file is None:
                 warn_if_memory_is_short(embedded.adapter.base)
-            _engines[key] = transcript_engine(model, embedded.adapter.path, slots)
+            _engines[key] = transcript_engine(model, unpacked(embedded.adapter.path), slots)
         return _engines[key]
 
 
