@@ -54,7 +54,7 @@ def read(path: Path) -> list[Trace]:
         (["--setting", "slow", SOUP], "'slow' is not one of"),
         (["--fast", "--samples", "4", SOUP], "always the same"),
         (["--fast", "--setting", "openpi", SOUP], "--fast is a setting itself"),
-        (["--adapter", "openpi", "--setting", "openpi", SOUP], "chooses its adapters"),
+        (["--adapter", "openpi-c", "--setting", "openpi", SOUP], "chooses its adapters"),
         (["--adapter", "none.gguf", SOUP], "no such adapter file"),
         (["--base-url", "http://127.0.0.1:1", SOUP], "--base-url without a --model"),
         (["--model", "m", "--fast", SOUP], "--fast is for the embedded model"),

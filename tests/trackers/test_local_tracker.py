@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_kept_as_a_reject_of_its_step() -> None:
 
 
 def test_voters_vote_together_each_asked_in_its_own_style() -> None:
-    settings = replace(THREE, voters=(Voter("openpi"), Voter("both", "clean")), sampling=Sampling(samples=1))
+    settings = replace(THREE, voters=(Voter("openpi-c"), Voter("both", "clean")), sampling=Sampling(samples=1))
     none: list[str] = [""]
     plain = replay(["water | temperature | cold | hot\n"], none, none, style="plain")
     clean = replay(["water | temperature | cold | hot\n"], none, none)
@@ -121,11 +121,11 @@ def test_every_finished_step_is_reported_and_any_of_them_can_be_gone_on_from() -
 
 
 def test_an_adapter_of_ones_own_is_asked_in_a_style_it_was_taught() -> None:
-    assert with_adapter(LocalSettings(), "openpi").voters == (Voter("openpi", "plain"),)
-    assert with_adapter(FAST, "openpi").voters == (Voter("openpi", "sorted"),)
+    assert with_adapter(LocalSettings(), "openpi-c").voters == (Voter("openpi-c", "plain"),)
+    assert with_adapter(FAST, "openpi-c").voters == (Voter("openpi-c", "sorted"),)
     assert with_adapter(FAST, "both", "plain").voters == (Voter("both", "plain"),)
     with pytest.raises(InputError, match="not taught"):
-        with_adapter(FAST, "openpi", "clean")
+        with_adapter(FAST, "openpi-c", "clean")
 
 
 def test_an_adapter_trained_with_another_prompt_is_refused() -> None:
@@ -235,14 +235,14 @@ def test_the_engine_stays_loaded_between_calls_whatever_the_seed(engines: list[s
     for options in ({}, {"seed": 2}, {"max_changes": 3}, {"adapter": "both"}, {"samples": 16}):
         track(TEA, **options)
     assert engines == ["both 16"]
-    track(TEA, adapter="openpi")
+    track(TEA, adapter="openpi-c")
     track(TEA, setting="fast")
     track(TEA)
-    assert engines == ["both 16", "openpi 16", "both 1"], "other engines do not push it out at once"
+    assert engines == ["both 16", "openpi-c 16", "both 1"], "other engines do not push it out at once"
     track(TEA, setting="openpi")
     assert engines[3:] == ["both-2 16"]
-    track(TEA, adapter="openpi")
-    assert engines[4:] == ["openpi 16"], "the one that was not used for longest has made room"
+    track(TEA, adapter="openpi-c")
+    assert engines[4:] == ["openpi-c 16"], "the one that was not used for longest has made room"
 
 
 def test_threads_share_one_load(engines: list[str]) -> None:

@@ -47,6 +47,8 @@ def test_every_shipped_adapter_is_whole_and_says_what_it_is() -> None:
     assert {path.stem for path in FOLDER.glob("*.gguf")} == set(ADAPTERS)
     for name in ADAPTERS:
         adapter = open_adapter(name)
+        if name.startswith("transcript-"):
+            continue  # see test_embedded
         assert (adapter.base, adapter.facts.prompt) == ("smollm2-135m-instruct", VERSION)
         assert adapter.styles
         assert set(adapter.styles) <= set(STYLE_WORDS)

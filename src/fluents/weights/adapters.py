@@ -1,4 +1,4 @@
-"""LoRA adapters: small GGUF files that turn base weights into a tracker; four ship with fluents, others you train.
+"""LoRA adapters: small GGUF files that turn base weights into a tracker; some ship with fluents, others you train.
 
 A trained file says in its own metadata what it is (`AdapterFacts`). The shipped files are older than that: `ADAPTERS`
 says what they are, and their SHA-256 is checked.
@@ -25,7 +25,7 @@ class AdapterFacts:
     """Name of the base weights it belongs to."""
     base_sha256: str
     prompt: str
-    """Version of the prompt it was trained with (`fluents.prompts.local.VERSION`)."""
+    """Version of the prompt it was trained with: that of `fluents.prompts.transcript` or `fluents.prompts.local`."""
     styles: tuple[str, ...]
     """Answer styles it was taught (`fluents.prompts.local.Style`)."""
     data: tuple[str, ...]
@@ -56,7 +56,8 @@ class Adapter:
         return self.facts.styles
 
 
-def _shipped(name: str, sha256: str, about: str) -> Adapter:
+def _openpi(name: str, sha256: str, about: str) -> Adapter:
+    """An adapter for the published metrics, trained on wikiHow's steps."""
     both = name.startswith("both")
     data = ("openpi:train", "openpi-c:train") if both else (f"{name}:train",)
     styles = ("plain", "sorted", "clean", "clean sorted") if both else ("plain", "sorted")
@@ -64,30 +65,36 @@ def _shipped(name: str, sha256: str, about: str) -> Adapter:
     return Adapter(name, FOLDER / f"{name}.gguf", sha256, facts, "CC BY-NC-SA 3.0", about)
 
 
+def _transcript(base: str, sha256: str) -> Adapter:
+    """An adapter for readers, trained on our own corpus."""
+    name, weights = f"transcript-{base}", BASES[base]
+    facts = AdapterFacts(weights.release, weights.sha256, "transcript-1", ("plain",), ("fluents:train",), "")
+    about = f"for {base}, trained on fluents:train"
+    return Adapter(name, FOLDER / f"{name}.gguf", sha256, facts, "CC BY 4.0", about)
+
+
 _SHIPPED = (
-    (
-        "openpi",
-        "8a9b76c847fc5addb400fe6aafcc9d1a49dec51cfffb62dd52eea7277e3f68f4",
-        "trained on OpenPI v1.0",
-    ),
-    (
+    _transcript("tiny", "8bf18f67100603247f8e58a733bd517af0661f42fb5e4fd17ca9a80f56a782e9"),
+    _transcript("small", "98aba93ec46216592cdd167db4f90101c175d6aca3dac3be3a46a6a052ea8839"),
+    _transcript("base", "bab1fe4ab11d05107fbd06a926ff805e848e33879532cb6f90066d1f863df597"),
+    _openpi(
         "openpi-c",
         "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45",
-        "trained on OpenPI-C",
+        "for tiny, trained on OpenPI-C",
     ),
-    (
+    _openpi(
         "both",
         "f3b49de5c18a0115f1a5828bfc3905591f18a502712968fed9cb96dd477d1f82",
-        "trained on OpenPI v1.0 and OpenPI-C",
+        "for tiny, trained on OpenPI v1.0 and OpenPI-C",
     ),
-    (
+    _openpi(
         "both-2",
         "d67f1a4737ae6a5366c5ded78e007f81c27380fa523a2cf1b883d15ee45a16d6",
-        "trained on OpenPI v1.0 and OpenPI-C, another seed, to vote with `both`",
+        "the same with another seed, to vote with `both`",
     ),
 )
 
-ADAPTERS = {name: _shipped(name, sha256, about) for name, sha256, about in _SHIPPED}
+ADAPTERS = {adapter.name: adapter for adapter in _SHIPPED}
 """The adapters that ship with fluents, by name. FOLDER holds their files and their model card, README.md."""
 
 _TRAINED = "name the adapter.gguf that `fluents train adapter` wrote"
