@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -52,10 +54,16 @@ class MissingExtraError(FluentsError):
     def __init__(self, package: str, extra: str) -> None:
         from fluents.installation import install_command  # slow to import, and seldom needed
 
-        super().__init__(
-            f"this needs the package {package}, which is not installed",
-            fix=install_command(extra),
-        )
+        super().__init__(f"this needs the package {package}, which is not installed", fix=install_command(extra))
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Around imports that an optional part of the installation brings: says which part is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(error.name or extra, extra) from None
 
 
 class FluentsWarning(UserWarning):

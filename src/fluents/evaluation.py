@@ -27,6 +27,7 @@ from fluents.scoring.bootstrap import Intervals, part_intervals
 from fluents.scoring.breakdowns import Kind, breakdown
 from fluents.scoring.score import Score
 from fluents.scoring.worst_steps import StepCase, cases, worst_steps
+from fluents.text.embedders import load_embedder
 
 PARTS: Mapping[str, tuple[Kind, ...]] = {
     "original": get_args(Kind),
@@ -201,13 +202,13 @@ def _baseline(metric: str, gold: Any, pred: Any, level: Level) -> Any:
         return pred
     if pred == VOTES:
         return _votes(level)
-    from fluents.canonicalisation.training import PREDICTIONS, predictions
+    from fluents.canonicalisation.training import PREDICTIONS, load_training_data, predict_as
 
     if pred not in PREDICTIONS:
         return pred
     if gold != LABELS:
         raise InputError(f"{pred} clusters the labelled procedures only", where=gold, fix=f"use {LABELS} as `gold`")
-    return predictions(pred, level)
+    return predict_as(pred, load_training_data(level, load_embedder()), level)
 
 
 def _votes(level: Level) -> dict[tuple[str, str], list[list[str]]]:

@@ -59,7 +59,7 @@ def cluster_names(trace: Trace, method: Method) -> Trace:
     members = [[name for place in group for name in names[place].names] for group in groups]
     owned = _changes_of(trace, members)
     lists = [
-        NameList("attributes", _few(names_in(changes, "attribute"), trace), _title(changes, group, "entity"))
+        NameList("attributes", _few(names_in(changes, "attribute"), trace), _ordered(changes, group, "entity")[0])
         for changes, group in zip(owned, members, strict=True)
     ]
     attribute_groups, more_rejects = method.group(trace, lists)
@@ -108,10 +108,6 @@ def _changes_of(trace: Trace, members: Sequence[Sequence[str]]) -> list[list[Sta
 
 def _ordered(changes: Sequence[StateChange], names: Sequence[str], field: Field) -> list[str]:
     return best_first(names, Counter(wording for change in changes for wording in wordings_of(change, field)))
-
-
-def _title(changes: Sequence[StateChange], names: Sequence[str], field: Field) -> str:
-    return _ordered(changes, names, field)[0]
 
 
 def _attribute_clusters(

@@ -24,7 +24,7 @@ from fluents.metrics.clustering import clustering
 from fluents.records import Trace
 from fluents.scoring import Level
 from fluents.scoring.score import Score
-from fluents.text.embedders import Embedder, load_embedder
+from fluents.text.embedders import Embedder
 
 Clusters: TypeAlias = dict[tuple[str, str], list[list[str]]]
 """Clusters of names, by procedure and entity."""
@@ -194,12 +194,8 @@ PREDICTIONS = ("single", "same-words", "offline")
 """Every name by itself; names of the same words together; the offline method, cross-validated."""
 
 
-def predictions(which: str, level: Level) -> Clusters:
-    """The clusters of the procedures that people labelled, by one of PREDICTIONS."""
-    return predict_as(which, load_training_data(level, load_embedder()), level)
-
-
 def predict_as(which: str, data: TrainingData, level: Level) -> Clusters:
+    """The clusters of the procedures that people labelled, by one of PREDICTIONS."""
     if which == "offline":
         return cross_validate(data, level, FEATURES[level])
     same_words = {one.key: [list(group.names) for group in one.evidence.names] for one in data.by_people}

@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from json import JSONDecodeError, JSONDecoder
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from fluents.llm.language_model import LanguageModel, OnAnswer
+from fluents.llm.language_model import LanguageModel
 from fluents.llm.question import Answerer, CutAnswer, NoAnswerError, Question
 from fluents.llm.wire_format import printable_line
 from fluents.prompts.llm import render
@@ -87,55 +87,45 @@ def ask_all(model: LanguageModel, questions: Sequence[Question], read: Callable[
     """
     if model.max_tokens is not None:
         questions = [replace(question, max_tokens=model.max_tokens) for question in questions]
-    return _WorkerThreads(model.answerer, questions, read).run(model.workers, model.on_answer)
+    left, lock, stop = iter(range(len(questions))), threading.Lock(), threading.Event()
+    done: queue.SimpleQueue[tuple[int, T | Unreadable | BaseException]] = queue.SimpleQueue()
 
-
-class _WorkerThreads(Generic[T]):
-    """Threads that take questions until none is left. Daemons: an interrupted program does not wait for them."""
-
-    def __init__(self, answerer: Answerer, questions: Sequence[Question], read: Callable[[str], T]) -> None:
-        self._answerer, self._questions, self._reader = answerer, questions, read
-        self._left = iter(range(len(questions)))
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._done: queue.SimpleQueue[tuple[int, T | Unreadable | BaseException]] = queue.SimpleQueue()
-
-    def run(self, workers: int, on_answer: OnAnswer | None) -> list[T | Unreadable]:
-        total = len(self._questions)
-        answers: dict[int, T | Unreadable] = {}
-        for _ in range(min(max(workers, 1), total)):
-            threading.Thread(target=self._work, daemon=True).start()
-        try:
-            while len(answers) < total:
-                number, answer = self._next()
-                if isinstance(answer, BaseException):
-                    raise answer
-                answers[number] = answer
-                if on_answer:
-                    on_answer(len(answers), total)
-        finally:
-            self._stop.set()
-        return [answers[number] for number in range(total)]
-
-    def _next(self) -> tuple[int, T | Unreadable | BaseException]:
-        while True:  # in short waits: on some systems a signal does not end a long one
-            try:
-                return self._done.get(timeout=0.2)
-            except queue.Empty:
-                continue
-
-    def _work(self) -> None:
-        while not self._stop.is_set():
-            with self._lock:
-                number = next(self._left, None)
+    def work() -> None:
+        while not stop.is_set():
+            with lock:
+                number = next(left, None)
             if number is None:
                 return
             try:
-                [answer] = answered(self._answerer, self._questions[number], self._reader)
+                [answer] = answered(model.answerer, questions[number], read)
             except BaseException as error:  # whatever it is, it belongs to the caller, who waits in another thread
-                self._done.put((number, error))
+                done.put((number, error))
                 return
-            self._done.put((number, answer))
+            done.put((number, answer))
+
+    for _ in range(min(max(model.workers, 1), len(questions))):
+        threading.Thread(target=work, daemon=True).start()  # an interrupted program does not wait for daemons
+    answers: dict[int, T | Unreadable] = {}
+    try:
+        while len(answers) < len(questions):
+            number, answer = _next(done)
+            if isinstance(answer, BaseException):
+                raise answer
+            answers[number] = answer
+            if model.on_answer:
+                model.on_answer(len(answers), len(questions))
+    finally:
+        stop.set()
+    return [answers[number] for number in range(len(questions))]
+
+
+def _next(done: queue.SimpleQueue[T]) -> T:
+    """What comes next. A function, for an interrupt in an except clause of the caller's loop would pass its finally."""
+    while True:
+        try:
+            return done.get(timeout=0.2)  # short: on some systems a signal does not end a long wait
+        except queue.Empty:
+            continue
 
 
 def json_in(text: str) -> Any:

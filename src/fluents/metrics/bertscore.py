@@ -25,7 +25,7 @@ from fluents.metrics.states import by_question
 from fluents.records import Trace
 from fluents.scoring import Mode, Scope, check_choice
 from fluents.scoring.alignment import ProcedurePairs, steps_of
-from fluents.scoring.gold_vocabulary import clusters_of, names_of
+from fluents.scoring.gold_vocabulary import pair_names
 from fluents.scoring.score import Score, ShareOf, Signature, Statistics, StepRow
 from fluents.text.embedders import packaged
 
@@ -231,15 +231,8 @@ def schemata_units(pairs: TracePairs, *, scope: Scope, expanded: bool = False) -
     """ "attribute of entity" of every predicted pair, against all names of all gold pairs: of the procedure's clusters,
     or of the changes of the same step."""
     for meant, said in pairs:
-        names = {
-            (cluster.name, attribute.name): [
-                f"{a} of {e}"
-                for e in names_of(cluster, expanded=expanded)
-                for a in names_of(attribute, expanded=expanded)
-            ]
-            for cluster in clusters_of(meant)
-            for attribute in cluster.attributes
-        }
+        all_names = pair_names(meant, expanded=expanded).items()
+        names = {pair: [f"{attribute} of {entity}" for entity, attribute in named] for pair, named in all_names}
         if scope == "global":
             distinct = dict.fromkeys(f"{change.attribute} of {change.entity}" for change in said.changes)
             yield BertscoreUnit(meant.id, 0, list(distinct), [text for texts in names.values() for text in texts])

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from fluents.records import EntityCluster, Reject, StateChange, Trace
+from fluents.records import Reject, StateChange, Trace
 from fluents.scoring import Mode
 from fluents.scoring.alignment import ProcedurePairs, StepAnswers, steps_of
-from fluents.scoring.gold_vocabulary import GoldVocabulary, Pair, clusters_of, has_expansions, names_of, normalised
+from fluents.scoring.gold_vocabulary import GoldVocabulary, Pair, clusters_of, has_expansions, normalised, pair_names
 from fluents.scoring.score import Figures, Ratio, Score, Signature, Statistics, StepRow, micro
 
 PLAIN, EXPANDED = "sentences", "sentences +exp"
@@ -55,25 +55,14 @@ def _rows(pairs: ProcedurePairs[Trace], mode: Mode, variants: list[str]) -> Iter
 
 def gold_units(trace: Trace, *, expanded: bool = False) -> dict[int, list[list[str]]]:
     """The released gold's units: for every step, the sentences of each entity that changes in it."""
-    clusters = _by_name(trace)
+    names = pair_names(trace, expanded=expanded)
     units: dict[int, dict[str, list[str]]] = {step: {} for step in trace.covered_steps}
     for change in trace.changes:
-        entities, attributes = _names(clusters[change.entity, change.attribute], change.attribute, expanded)
         units.setdefault(change.step, {}).setdefault(change.entity, []).extend(
             f"{attribute} of {entity} was {change.before} before and {change.after} after"
-            for entity in entities
-            for attribute in attributes
+            for entity, attribute in names[change.entity, change.attribute]
         )
     return {step: list(by_entity.values()) for step, by_entity in units.items()}
-
-
-def _by_name(trace: Trace) -> dict[Pair, EntityCluster]:
-    return {(c.name, attribute.name): c for c in clusters_of(trace) for attribute in c.attributes}
-
-
-def _names(cluster: EntityCluster, attribute: str, expanded: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    named = next(a for a in cluster.attributes if a.name == attribute)
-    return names_of(cluster, expanded=expanded), names_of(named, expanded=expanded)
 
 
 def _published(gold: Trace, pred: Trace, expanded: bool) -> dict[int, Counts]:

@@ -23,7 +23,7 @@ from fluents.errors import InputError
 from fluents.records import Salience, Trace
 from fluents.scoring import Mode
 from fluents.scoring.alignment import ProcedurePairs
-from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, StepRow, Sums, Total
+from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, Sums, Total
 
 REFERENCE = "A1"
 """The annotator everybody is held against in OpenPI2.0."""
@@ -63,11 +63,14 @@ def salience(
             f"no procedure has the salience of both {reference!r} and {name or 'another rater'!r}",
             fix="check `reference` and `rater`: a trace names the rater of every rating",
         )
-    warnings = (*pairs.warnings, *_unequal(rated))
+    warnings = tuple(pairs.warnings)
+    if alone := sum(len(one.gold.keys() ^ one.pred.keys()) for one in rated):
+        warnings += (f"{alone} ratings have no counterpart by the other rater and are left out",)
     if warnings and mode == "strict":
         raise InputError("; ".join(warnings), fix="compat mode scores what both have rated")
     columns = [f"{view.name}.{column}" for view in views for column in view.columns]
-    statistics = Statistics.collect(columns, _rows(rated, views))
+    rows = ((one.id, 0, [value for view in views for value in view.row(one)]) for one in rated)
+    statistics = Statistics.collect(columns, rows)
     signature = Signature.of("salience", mode, reference=reference, data=pairs.data_hash)
     figures = {view.name: view.figures() for view in views}
     return Score("salience", statistics, figures, signature, warnings, scale=1.0)
@@ -95,12 +98,6 @@ class _Rated(NamedTuple):
     id: str
     gold: dict[Key, Salience]
     pred: dict[Key, Salience]
-
-
-def _unequal(rated: Sequence[_Rated]) -> Iterator[str]:
-    alone = sum(len(one.gold.keys() ^ one.pred.keys()) for one in rated)
-    if alone:
-        yield f"{alone} ratings have no counterpart by the other rater and are left out"
 
 
 @dataclass(frozen=True)
@@ -162,11 +159,6 @@ _STRICT = (
     _View("global micro", is_global=True, pooled=True, strict=True),
     _View("local micro", is_global=False, pooled=True, strict=True),
 )
-
-
-def _rows(rated: Iterable[_Rated], views: Sequence[_View]) -> Iterator[StepRow]:
-    for one in rated:
-        yield one.id, 0, [value for view in views for value in view.row(one)]
 
 
 def pearson(x: Floats, y: Floats) -> float | None:

@@ -93,8 +93,5 @@ def _right_at_best(gold: Sequence[StateChange], pred: Sequence[StateChange], mat
 
 
 def _matches(gold: StateChange, pred: StateChange, key: Callable[[str], str], *, first_only: bool) -> bool:
-    wordings = (
-        (gold.before, gold.alternatives.before, pred.before),
-        (gold.after, gold.alternatives.after, pred.after),
-    )
+    wordings = ((gold.before, gold.alternatives.before, pred.before), (gold.after, gold.alternatives.after, pred.after))
     return all(key(said) in {key(first), *(() if first_only else map(key, others))} for first, others, said in wordings)

@@ -9,20 +9,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fluents.errors import FluentsError, InputError, MissingExtraError
+from fluents.errors import FluentsError, InputError, needs_extra
 from fluents.jsonl import atomic_output, parse_json, wrong_shape_is_input_error
 from fluents.neural.encoding import Codec
 from fluents.neural.inputs import CARD, STYLES, NeuralSystem, Style, system_named
 from fluents.neural.network import Network, OutOfMemory
 from fluents.version import __version__
 
-try:
+with needs_extra("train"):
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file, save
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-except ImportError as error:
-    raise MissingExtraError(error.name or "torch", "train") from None
 
 WEIGHTS = "model.safetensors"
 

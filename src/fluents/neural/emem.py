@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fluents.errors import FluentsError, MissingExtraError
+from fluents.errors import FluentsError, needs_extra
 from fluents.neural.encoding import EncodedRow
 from fluents.neural.inputs import Key
 
-try:
+with needs_extra("train"):
     import torch
     from torch import Tensor, nn
-except ImportError as error:
-    raise MissingExtraError(error.name or "torch", "train") from None
 
 MOST_SLOTS = 256
 """A procedure has; the one that has not changed for longest makes room."""

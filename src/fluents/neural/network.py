@@ -6,18 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from fluents.errors import FluentsError, MissingExtraError
+from fluents.errors import FluentsError, needs_extra
 from fluents.neural.emem import Compress, Memory, add_memory
 from fluents.neural.encoding import Round
 from fluents.neural.inputs import Decoding
 
-try:
+with needs_extra("train"):
     import torch
     from torch import Tensor, nn
     from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
     from transformers.modeling_outputs import BaseModelOutput
-except ImportError as error:
-    raise MissingExtraError(error.name or "torch", "train") from None
 
 IGNORED = -100
 """The label of a position that is not to be learnt."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from fluents.errors import InputError, MissingExtraError
+from fluents.errors import InputError, needs_extra
 from fluents.neural.checkpoint import Trained
 from fluents.neural.emem import Memory
 from fluents.neural.encoding import EncodedRow
@@ -15,10 +15,8 @@ from fluents.neural.inputs import Decoding, entities, merged, question, read_ans
 from fluents.neural.network import enough_memory
 from fluents.records import Procedure, Reject, StateChange, Trace
 
-try:
+with needs_extra("train"):
     import torch
-except ImportError as error:
-    raise MissingExtraError(error.name or "torch", "train") from None
 
 ROWS = 64
 """Questions answered together; fewer need less memory."""

@@ -97,28 +97,13 @@ def whole_scene(procedure: Procedure) -> str:
     return render("procedure-1", goal=quoted(procedure.goal, MAX_NAME_BYTES), steps=steps)
 
 
-def schemata(scene: str, examples: Sequence[PromptExample] = ()) -> str:
-    return render(SCHEMATA, scene=scene, examples=examples)
-
-
-def states(scene: str, entity: str, attribute: str, examples: Sequence[PromptExample] = ()) -> str:
-    return render(STATES, scene=scene, entity=_name(entity), attribute=_name(attribute), examples=examples)
-
-
-def changes_of(scene: str, entity: str, examples: Sequence[PromptExample] = ()) -> str:
-    return render(CHANGES_OF, scene=scene, entity=_name(entity), examples=examples)
-
-
-def complete(scene: str, examples: Sequence[PromptExample] = ()) -> str:
-    return render(COMPLETE, scene=scene, examples=examples)
+def about_step(prompt: str, scene: str, examples: Sequence[PromptExample] = (), **names: str) -> str:
+    """A question about a step; `names` are the entity and the attribute, where the prompt is about them."""
+    return render(prompt, scene=scene, examples=examples, **{kind: _name(name) for kind, name in names.items()})
 
 
 def whole(procedure: Procedure, examples: Sequence[PromptExample] = ()) -> str:
     return render(WHOLE, scene=whole_scene(procedure), count=len(procedure.steps), examples=examples)
-
-
-def verify(scene: str, entity: str, attribute: str) -> str:
-    return render(VERIFY, scene=scene, entity=_name(entity), attribute=_name(attribute))
 
 
 def _name(text: str) -> str:

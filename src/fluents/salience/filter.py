@@ -166,9 +166,7 @@ def _deciding(trace: Trace, wanted: Keep) -> str | None:
     raters = sorted({one.rater for one in trace.salience if (one.step is None) == (wanted.scope == "global")})
     if wanted.rater is None and len(raters) > 1:
         raise InputError(
-            "this procedure has ratings by several raters",
-            where=trace.id,
-            fix=f"choose one of: {', '.join(raters)}",
+            "this procedure has ratings by several raters", where=trace.id, fix=f"choose one of: {', '.join(raters)}"
         )
     return wanted.rater or next(iter(raters), None)
 

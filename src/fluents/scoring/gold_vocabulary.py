@@ -30,6 +30,17 @@ def names_of(cluster: EntityCluster | AttributeCluster, *, expanded: bool) -> tu
     return tuple(dict.fromkeys((cluster.name, *cluster.mentions, *(cluster.expansions if expanded else ()))))
 
 
+def pair_names(trace: Trace, *, expanded: bool) -> dict[Pair, list[Pair]]:
+    """Every way to name each pair of a trace's clusters, by its canonical names."""
+    return {
+        (cluster.name, attribute.name): [
+            (e, a) for e in names_of(cluster, expanded=expanded) for a in names_of(attribute, expanded=expanded)
+        ]
+        for cluster in clusters_of(trace)
+        for attribute in cluster.attributes
+    }
+
+
 def has_expansions(trace: Trace) -> bool:
     return any(c.expansions or any(a.expansions for a in c.attributes) for c in trace.clusters)
 

@@ -26,7 +26,7 @@ _STEP_2: Rules = [
     *[("iviti", "ive"), ("biliti", "ble"), ("fulli", "ful")],
 ]
 _STEP_3: Rules = [
-    *[("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", "")],
+    *[("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", "")]
 ]
 _STEP_4 = (
     *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate"),

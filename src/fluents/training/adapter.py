@@ -14,7 +14,7 @@ from typing import Any
 from fluents.data.datasets import DATASETS
 from fluents.data.file_formats import read_traces
 from fluents.download import sha256_of
-from fluents.errors import InputError, MissingExtraError
+from fluents.errors import InputError, needs_extra
 from fluents.jsonl import atomic_output
 from fluents.neural.network import best_device
 from fluents.prompts.local import VERSION
@@ -25,11 +25,9 @@ from fluents.training.examples import TrainingExample, digest, examples, render,
 from fluents.weights import BASES, ensure
 from fluents.weights.adapters import AdapterFacts
 
-try:
+with needs_extra("train"):
     import torch
     from peft import LoraConfig, get_peft_model
-except ImportError as error:
-    raise MissingExtraError(error.name or "peft", "train") from None
 
 
 @dataclass(frozen=True)

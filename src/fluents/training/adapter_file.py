@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluents.errors import InputError, MissingExtraError
+from fluents.errors import InputError, needs_extra
 from fluents.weights.adapters import AdapterFacts
 
-try:
+with needs_extra("train"):
     import gguf
     import torch
-except ImportError as error:
-    raise MissingExtraError(error.name or "gguf", "train") from None
 
 PROJECTIONS = {
     "self_attn.q_proj": "attn_q",

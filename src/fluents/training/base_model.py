@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fluents.errors import InputError, MissingExtraError
+from fluents.errors import InputError, needs_extra
 from fluents.neural.checkpoint import WEIGHTS, save_weights, weights
 from fluents.neural.network import Network
 from fluents.weights import DEFAULT, ensure
 
-try:
+with needs_extra("train"):
     import torch
     from tokenizers import pre_tokenizers
     from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
-except ImportError as error:
-    raise MissingExtraError(error.name or "torch", "train") from None
 
 END = 2
 """<|im_end|>, the GGUF's end of text; the tokenizer transformers makes of it names another token."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fluents.decoding import Sampling
-from fluents.errors import MissingExtraError
+from fluents.errors import needs_extra
 from fluents.neural.network import best_device
 from fluents.prompts.local import prompt
 from fluents.records import Trace
@@ -21,13 +21,11 @@ from fluents.training.base_model import END, encode, load_model, load_tokenizer
 from fluents.weights import ensure
 from fluents.weights.adapters import open_adapter
 
-try:
+with needs_extra("train"):
     import torch
     from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
     from transformers.masking_utils import sdpa_mask
-except ImportError as error:
-    raise MissingExtraError(error.name or "torch", "train") from None
 
 ROWS = 2048
 """Sequences per batch; fewer need less memory."""

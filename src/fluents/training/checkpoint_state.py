@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fluents.errors import InputError, MissingExtraError
+from fluents.errors import InputError, needs_extra
 from fluents.jsonl import parse_json, wrong_shape_is_input_error
 
-try:
+with needs_extra("train"):
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
-except ImportError as error:
-    raise MissingExtraError(error.name or "torch", "train") from None
 
 _ADAM = ("step", "exp_avg", "exp_avg_sq")
 

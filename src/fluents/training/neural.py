@@ -12,7 +12,7 @@ from typing import Any
 
 from fluents.data.datasets import DATASETS
 from fluents.data.file_formats import read_traces
-from fluents.errors import FluentsError, InputError, MissingExtraError
+from fluents.errors import FluentsError, InputError, needs_extra
 from fluents.metrics.original import original
 from fluents.neural.checkpoint import WEIGHTS, Trained, begin, save_shape, save_weights, weights
 from fluents.neural.emem import WithMemory
@@ -25,7 +25,7 @@ from fluents.training.neural_batches import TrainingUnit, batches, packed, round
 from fluents.training.neural_log import RunLog, about_run
 from fluents.training.neural_settings import NeuralTrainingSettings
 
-try:
+with needs_extra("train"):
     import torch
     from accelerate import Accelerator, DistributedDataParallelKwargs
     from accelerate.utils import broadcast_object_list
@@ -33,8 +33,6 @@ try:
     from peft.tuners.lora import LoraLayer
     from torch import nn
     from transformers.pytorch_utils import Conv1D
-except ImportError as error:
-    raise MissingExtraError(error.name or "accelerate", "train") from None
 
 _SMALLER = "lower `batch` or raise `accumulate`"
 

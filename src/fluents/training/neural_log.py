@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fluents.errors import MissingExtraError
+from fluents.errors import needs_extra
 from fluents.jsonl import atomic_output
 from fluents.neural.checkpoint import Trained, weights
 from fluents.training.checkpoint_state import finite, log_so_far
@@ -20,10 +20,8 @@ from fluents.training.neural_batches import TrainingUnit, digest
 from fluents.training.neural_settings import NeuralTrainingSettings
 from fluents.version import __version__
 
-try:
+with needs_extra("train"):
     import torch
-except ImportError as error:
-    raise MissingExtraError(error.name or "torch", "train") from None
 
 _FILE = "train.json"
 

@@ -120,7 +120,7 @@ class Pipeline:
 
     def _pairs(self, steps: Sequence[int]) -> Found:
         examples = self._examples(prompts.SCHEMATA)
-        asked = [AskedQuestion(step, prompts.SCHEMATA, prompts.schemata(self._scene(step), examples)) for step in steps]
+        asked = [self._asked(prompts.SCHEMATA, step, examples) for step in steps]
         found: Found = {}
         for step, samples in zip(steps, self._questions.ask(asked, answer_parsers.read_pairs), strict=True):
             for sample in samples:
@@ -131,7 +131,7 @@ class Pipeline:
 
     def _complete(self, steps: Sequence[int]) -> Found:
         examples = self._examples(prompts.COMPLETE)
-        asked = [AskedQuestion(step, prompts.COMPLETE, prompts.complete(self._scene(step), examples)) for step in steps]
+        asked = [self._asked(prompts.COMPLETE, step, examples) for step in steps]
         found: Found = {}
         for step, samples in zip(steps, self._questions.ask(asked, answer_parsers.read_sentences), strict=True):
             for sample in samples:
@@ -165,10 +165,7 @@ class Pipeline:
         if not self._settings.verify:
             return found
         pairs = {(c.step, plain_name(c.entity), plain_name(c.attribute)): c for step in found for c in found[step]}
-        asked = [
-            AskedQuestion(c.step, prompts.VERIFY, prompts.verify(self._scene(c.step), c.entity, c.attribute))
-            for c in pairs.values()
-        ]
+        asked = [self._asked(prompts.VERIFY, c.step, entity=c.entity, attribute=c.attribute) for c in pairs.values()]
         verdicts = self._questions.ask(asked, answer_parsers.read_verdict)
         wrong = [
             key for key, verdict in zip(pairs, verdicts, strict=True) if verdict and sum(verdict) < len(verdict) / 2
@@ -192,9 +189,7 @@ class Pipeline:
         examples = self._examples(prompts.STATES)
         wanted = [pair for step in pairs for pair in pairs[step]]
         asked = [
-            AskedQuestion(
-                pair.step, prompts.STATES, prompts.states(self._scene(pair.step), pair.entity, pair.attribute, examples)
-            )
+            self._asked(prompts.STATES, pair.step, examples, entity=pair.entity, attribute=pair.attribute)
             for pair in wanted
         ]
         found: Found = {}
@@ -210,12 +205,7 @@ class Pipeline:
         """ECond: one question for each entity, about all of its attributes."""
         examples = self._examples(prompts.CHANGES_OF)
         wanted = list({(pair.step, plain_name(pair.entity)): pair for step in pairs for pair in pairs[step]}.values())
-        asked = [
-            AskedQuestion(
-                pair.step, prompts.CHANGES_OF, prompts.changes_of(self._scene(pair.step), pair.entity, examples)
-            )
-            for pair in wanted
-        ]
+        asked = [self._asked(prompts.CHANGES_OF, pair.step, examples, entity=pair.entity) for pair in wanted]
         found: Found = {}
         unread = set(pairs)
         for pair, samples in zip(wanted, self._questions.ask(asked, answer_parsers.read_changes_of), strict=True):
@@ -260,9 +250,10 @@ class Pipeline:
             return agreed
         return [c if c.support is None else c.replace(support=round(c.support * prior, 3)) for c in agreed]
 
-    def _scene(self, step: int) -> str:
+    def _asked(self, prompt: str, step: int, examples: Sequence[PromptExample] = (), **names: str) -> AskedQuestion:
         known = self._known.values() if self._settings.memory else ()
-        return prompts.scene(self._procedure, step, past=self._settings.past, known=known)
+        scene = prompts.scene(self._procedure, step, past=self._settings.past, known=known)
+        return AskedQuestion(step, prompt, prompts.about_step(prompt, scene, examples, **names))
 
     def _examples(self, prompt: str) -> list[PromptExample]:
         if not self._settings.shots or self._shots is None:

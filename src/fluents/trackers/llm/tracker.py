@@ -63,10 +63,7 @@ class LlmTracker(Tracker):
 
     @property
     def provenance(self) -> Provenance:
-        settings = asdict(self.settings) | {
-            "temperature": self.settings.drawn_at,
-            "max_tokens": self.model.max_tokens,
-        }
+        settings = asdict(self.settings) | {"temperature": self.settings.drawn_at, "max_tokens": self.model.max_tokens}
         del settings["seed"]
         for name, source in (("examples", self._shots), ("pairs", self._pairs)):
             if source and source.source:
