@@ -17,6 +17,7 @@ from rich.console import Console
 from fluents import jsonl
 from fluents.cli import app
 from fluents.data.file_formats import read_traces
+from fluents.records import FORMAT_VERSION
 from fluents.report.terminal import trace_view
 
 DOCS = Path(__file__).parent
@@ -50,7 +51,22 @@ def _row(parameter: Any) -> str:
 
 
 def schema() -> str:
-    return json.dumps(jsonl.schema(), indent=2, ensure_ascii=False) + "\n"
+    """The JSON Schema of a line, for other languages."""
+    definitions: dict[str, Any] = {}
+    kinds = []
+    for kind, cls in jsonl.KINDS.items():
+        whole = cls.model_json_schema(ref_template="#/$defs/{model}")
+        definitions |= whole.pop("$defs", {})
+        whole["properties"] = {"fluents": {"const": FORMAT_VERSION}, "kind": {"const": kind}} | whole["properties"]
+        whole["required"] = ["fluents", "kind", *whole.get("required", [])]
+        kinds.append(whole)
+    whole_schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"A line of a fluents file, format {FORMAT_VERSION}",
+        "oneOf": kinds,
+        "$defs": definitions,
+    }
+    return json.dumps(whole_schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def picture() -> str:

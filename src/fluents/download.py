@@ -7,13 +7,14 @@ neither resumes a partial download nor locks between processes.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -281,3 +282,60 @@ def _length_of_file(response: httpx.Response) -> int | None:
     else:
         length = response.headers.get("Content-Length", "")
     return int(length) if re.fullmatch(r"[0-9]{1,18}", length) else None
+
+
+# Records of files that were found right, so that large ones are not hashed at every start: `<file>.checked.json` holds
+# the size, the time of change and the SHA-256; the file is hashed again only when one of the first two differs.
+
+
+@dataclass(frozen=True)
+class CheckRecord:
+    """What a file was like when it was found right."""
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+    @classmethod
+    def of(cls, file: Path, sha256: str) -> CheckRecord:
+        """The record of a file as it is now."""
+        found = file.stat()
+        return cls(found.st_size, found.st_mtime_ns, sha256)
+
+    @classmethod
+    def read(cls, file: Path) -> CheckRecord | None:
+        """The record beside a file; None where there is none or it is broken."""
+        try:
+            with _record_path(file).open("rb") as stream:
+                return cls(**json.loads(stream.read(1000)))
+        except (OSError, ValueError, TypeError, RecursionError):
+            return None
+
+    def write(self, file: Path) -> None:
+        """Put the record beside a file; where the cache cannot be written, the file is hashed at every start."""
+        with suppress(OSError):
+            _record_path(file).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+
+def forget(file: Path) -> None:
+    """Remove the record of a file."""
+    with suppress(OSError):
+        _record_path(file).unlink(missing_ok=True)
+
+
+def is_unchanged(file: Path) -> bool:
+    """Whether a file is as its record says; it is hashed only if its size or time differ."""
+    record = CheckRecord.read(file)
+    if record is None or not file.is_file():
+        return False
+    now = CheckRecord.of(file, record.sha256)
+    if now == record:
+        return True
+    if now.size != record.size or sha256_of(file) != record.sha256:
+        return False
+    now.write(file)
+    return True
+
+
+def _record_path(file: Path) -> Path:
+    return file.with_name(f"{file.name}.checked.json")

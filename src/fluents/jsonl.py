@@ -372,19 +372,7 @@ def write(records: Iterable[AnyRecord], path: str | Path) -> int:
     return count
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of a line, for docs and for other languages."""
-    definitions: dict[str, Any] = {}
-    kinds = []
-    for kind, cls in KINDS.items():
-        whole = cls.model_json_schema(ref_template="#/$defs/{model}")
-        definitions |= whole.pop("$defs", {})
-        whole["properties"] = {"fluents": {"const": FORMAT_VERSION}, "kind": {"const": kind}} | whole["properties"]
-        whole["required"] = ["fluents", "kind", *whole.get("required", [])]
-        kinds.append(whole)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"A line of a fluents file, format {FORMAT_VERSION}",
-        "oneOf": kinds,
-        "$defs": definitions,
-    }
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file as a whole, or not at all."""
+    with atomic_output(path) as stream:
+        stream.write(text.encode())

@@ -107,7 +107,7 @@ def test_standard_input_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> 
 @given(traces())
 def test_parquet_loses_nothing(trace: Trace) -> None:
     buffer = io.BytesIO()
-    parquet.write_stream([trace], buffer)
+    parquet.write([trace], buffer)
     buffer.seek(0)
     assert list(parquet.read(buffer, "t.parquet")) == [trace]
 

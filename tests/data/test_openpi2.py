@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from fluents.data import openpi2, openpi2_outputs, openpi2_write
+from fluents.data import openpi2, openpi2_outputs
 from fluents.data.cv_folds import CLUSTER_FOLDS, SALIENCE_FOLDS, held_out
 from fluents.data.datasets import load_traces
 from fluents.data.file_formats import read
@@ -31,12 +31,12 @@ VARIANTS: dict[str, str | None] = {
 def test_a_variant_comes_back_as_it_was(mirror: Path, name: str) -> None:
     published = json.loads((mirror / V2 / f"data/{name}.json").read_text())
     traces = [cast(Trace, loads(dumps(trace))) for trace in openpi2.traces(published, name, name, VARIANTS[name])]
-    assert openpi2_write.document(traces) == published
+    assert openpi2.document(traces) == published
 
 
 def test_the_expanded_variant_comes_back_but_for_the_order_of_joined_lists(mirror: Path) -> None:
     published = json.loads((mirror / V2 / "data/dev-data-reformatted-v4-overgenerated-unique.json").read_text())
-    again = openpi2_write.document(openpi2.traces(published, "x", "x"))
+    again = openpi2.document(openpi2.traces(published, "x", "x"))
 
     def as_sets(value: Any) -> Any:
         if isinstance(value, dict):
@@ -83,7 +83,7 @@ def test_edited_clusters_are_written_back(mirror: Path) -> None:  # noqa: ARG001
         mentions=(*cluster.mentions, "duster"),
         attributes=(*cluster.attributes, AttributeCluster(name="weight", mentions=("weight",), expansions=("mass",))),
     )
-    document = openpi2_write.document([trace.replace(clusters=(edited, *trace.clusters[1:]))])
+    document = openpi2.document([trace.replace(clusters=(edited, *trace.clusters[1:]))])
     (again,) = openpi2.traces(document, "x", "x")
     assert again.clusters[0] == edited
 

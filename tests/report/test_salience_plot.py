@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from fluents.report.salience_plot import correlation_plot
+from fluents.report.plots import correlation_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 GOALS = {"1": "Make <tea> & toast", "2": "Boil\x1b water"}

@@ -191,11 +191,10 @@ def salience(
     """
     found = _run("salience", sides, as_json, reference=reference, rater=rater)
     if plot is not None:
-        from fluents.jsonl import atomic_output
-        from fluents.report.salience_plot import raters_plot
+        from fluents.jsonl import write_text
+        from fluents.report.plots import raters_plot
 
-        with atomic_output(plot) as stream:
-            stream.write(raters_plot(found.gold, found.raters, reference).encode("utf-8"))
+        write_text(plot, raters_plot(found.gold, found.raters, reference))
         tell(f"wrote {plot}")
 
 

@@ -32,7 +32,7 @@ def report(
     Example: `fluents report --gold openpi:test --pred openpi:gpt2-test --pred mine.jsonl -o scores`
     """
     from fluents.evaluation import traces_of
-    from fluents.jsonl import atomic_output
+    from fluents.jsonl import write_text
     from fluents.report.score_markdown import score_markdown
     from fluents.report.score_report import score_page, score_report
 
@@ -53,6 +53,5 @@ def report(
         warn(system.warnings(), system.name)
     base = output.removesuffix(".html").removesuffix(".md")
     for path, text in ((f"{base}.html", score_page(found)), (f"{base}.md", score_markdown(found))):
-        with atomic_output(path) as stream:
-            stream.write(text.encode("utf-8"))
+        write_text(path, text)
         tell(f"wrote {path}")

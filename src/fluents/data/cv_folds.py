@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-CLUSTER_FOLDS: tuple[tuple[str, ...], ...] = (
-    ("22", "24"),
-    ("1", "4"),
-    ("18", "55"),
-    ("7", "47"),
-    ("14", "28"),
-)
+CLUSTER_FOLDS: tuple[tuple[str, ...], ...] = (("22", "24"), ("1", "4"), ("18", "55"), ("7", "47"), ("14", "28"))
 """The 10 procedures with hand-made entity and attribute clusters."""
 
 SALIENCE_FOLDS: tuple[tuple[str, ...], ...] = (

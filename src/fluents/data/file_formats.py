@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from fluents import jsonl
-from fluents.data import change_tables, crepe, openpi, openpi2, openpi2_outputs, openpi2_write, openpi_c, openpi_write
+from fluents.data import change_tables, crepe, openpi, openpi2, openpi2_outputs, openpi_c, openpi_write
 from fluents.data.datasets import DATASETS, to_trace
 from fluents.data.datasets import load as load_records
 from fluents.errors import EmptyFileError, InputError, UnknownNameError
@@ -196,13 +197,10 @@ def _unknown(name: str) -> InputError:
 # Writing
 
 _OPENPI_FILES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
-    "id_question.jsonl": openpi_write.question_lines,
-    "id_question_metadata.jsonl": openpi_write.question_metadata_lines,
-    "id_answers.jsonl": openpi_write.answer_lines,
-    "id_answers_metadata.jsonl": openpi_write.answer_metadata_lines,
+    f"{name}.jsonl": partial(openpi_write.lines, fields=fields) for name, fields in openpi_write.FILES.items()
 }
 _LINES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
-    "openpi-v1.1": openpi_write.combined_lines,
+    "openpi-v1.1": partial(openpi_write.lines, fields=openpi_write.COMBINED),
     "openpi-c": openpi_c.lines_of,
     "openpi-c-clustered": openpi_c.clustered_lines_of,
 }
@@ -227,15 +225,14 @@ def write(records: Iterable[AnyRecord], format: Format, path: str | Path) -> int
     elif format in _LINES:
         _write_lines(traces, _LINES[format], path)
     elif format == "openpi2":
-        with jsonl.atomic_output(path) as stream:
-            stream.write(json.dumps(openpi2_write.document(traces), indent=4).encode() + b"\n")
+        jsonl.write_text(path, json.dumps(openpi2.document(traces), indent=4) + "\n")
     elif format == "csv":
-        with jsonl.atomic_output(path) as stream:
-            stream.write(change_tables.csv_text(traces).encode())
+        jsonl.write_text(path, change_tables.csv_text(traces))
     elif format == "parquet":
         from fluents.data import parquet
 
-        parquet.write(traces, path)
+        with jsonl.atomic_output(path) as stream:
+            parquet.write(traces, stream)
     else:
         raise UnknownNameError(f"unknown format {format!r}", fix=f"one of: {', '.join(FORMATS)}")
     return len(traces)

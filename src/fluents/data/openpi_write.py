@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fluents.data.openpi import STEP_MARK, question_for
-from fluents.records import Procedure, Trace
+from fluents.records import Trace
 
 
 def answers_of(trace: Trace, step: int) -> list[str]:
@@ -18,51 +18,21 @@ def answers_of(trace: Trace, step: int) -> list[str]:
     return sentences
 
 
-def question_lines(trace: Trace) -> Iterator[dict[str, Any]]:
+def lines(trace: Trace, fields: Mapping[str, Callable[[Trace, int], Any]]) -> Iterator[dict[str, Any]]:
+    """A line for each step, with its id and these fields."""
     for step, _, _ in trace.by_step():
-        yield {"id": f"{trace.id}{STEP_MARK}{step}", "question": _question(trace.procedure, step)}
+        yield {"id": f"{trace.id}{STEP_MARK}{step}"} | {name: value(trace, step) for name, value in fields.items()}
 
 
-def answer_lines(trace: Trace) -> Iterator[dict[str, Any]]:
-    for step, _, _ in trace.by_step():
-        yield {"id": f"{trace.id}{STEP_MARK}{step}", "answers": answers_of(trace, step)}
-
-
-def question_metadata_lines(trace: Trace) -> Iterator[dict[str, Any]]:
-    for step, _, _ in trace.by_step():
-        yield {"id": f"{trace.id}{STEP_MARK}{step}", "question_metadata": _metadata(trace.procedure, step)}
-
-
-def answer_metadata_lines(trace: Trace) -> Iterator[dict[str, Any]]:
-    for step, _, _ in trace.by_step():
-        notes = _notes(trace, step)
-        # The files have an empty object, not a list, for procedures whose metadata is missing.
-        yield {
-            "id": f"{trace.id}{STEP_MARK}{step}",
-            "answers_metadata": notes if notes or trace.procedure.source is not None else {},
-        }
-
-
-def combined_lines(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Version 1.1: all about a step on one line."""
-    for step, _, _ in trace.by_step():
-        yield {
-            "id": f"{trace.id}{STEP_MARK}{step}",
-            "question": _question(trace.procedure, step),
-            "answers": answers_of(trace, step),
-            "question_metadata": _metadata(trace.procedure, step),
-            "answers_metadata": _notes(trace, step),
-            "answers_sim": [[pair.first, pair.second, pair.similarity] for pair in trace.similar if pair.step == step],
-        }
-
-
-def _question(procedure: Procedure, step: int) -> str:
+def _question(trace: Trace, step: int) -> str:
+    procedure = trace.procedure
     questions = procedure.extra.get("questions")
     given = questions.get(str(step)) if isinstance(questions, dict) else None
     return given if isinstance(given, str) else question_for(procedure.steps[:step])
 
 
-def _metadata(procedure: Procedure, step: int) -> dict[str, Any]:
+def _metadata(trace: Trace, step: int) -> dict[str, Any]:
+    procedure = trace.procedure
     metadata: dict[str, Any] = {}
     if procedure.source is not None:
         metadata = {
@@ -92,3 +62,31 @@ def _notes(trace: Trace, step: int) -> list[dict[str, Any]]:
         for note in trace.annotations
         if note.step == step
     ]
+
+
+def _notes_if_known(trace: Trace, step: int) -> list[dict[str, Any]] | dict[str, Any]:
+    """The files have an empty object, not a list, for procedures whose metadata is missing."""
+    notes = _notes(trace, step)
+    return notes if notes or trace.procedure.source is not None else {}
+
+
+def _similar(trace: Trace, step: int) -> list[list[Any]]:
+    return [[pair.first, pair.second, pair.similarity] for pair in trace.similar if pair.step == step]
+
+
+FILES: dict[str, dict[str, Callable[[Trace, int], Any]]] = {
+    "id_question": {"question": _question},
+    "id_question_metadata": {"question_metadata": _metadata},
+    "id_answers": {"answers": answers_of},
+    "id_answers_metadata": {"answers_metadata": _notes_if_known},
+}
+"""Version 1.0: what each file says of a step."""
+
+COMBINED: dict[str, Callable[[Trace, int], Any]] = {
+    **FILES["id_question"],
+    **FILES["id_answers"],
+    **FILES["id_question_metadata"],
+    "answers_metadata": _notes,
+    "answers_sim": _similar,
+}
+"""Version 1.1: all about a step on one line."""

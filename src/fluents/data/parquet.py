@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from types import UnionType
 from typing import IO, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from fluents.errors import MissingExtraError
-from fluents.jsonl import atomic_output, wrong_shape_is_input_error
+from fluents.jsonl import wrong_shape_is_input_error
 from fluents.records import Trace
 
 try:
@@ -21,12 +20,7 @@ except ImportError:
     raise MissingExtraError("pyarrow", "data") from None
 
 
-def write(traces: Iterable[Trace], path: str | Path) -> None:
-    with atomic_output(path) as stream:
-        write_stream(traces, stream)
-
-
-def write_stream(traces: Iterable[Trace], stream: IO[bytes]) -> None:
+def write(traces: Iterable[Trace], stream: IO[bytes]) -> None:
     rows = [_plain(trace, Trace) for trace in traces]
     with wrong_shape_is_input_error("a number too large for Parquet", "the records"):
         table = pa.Table.from_pylist(rows, schema=pa.schema(list(_struct(Trace))))

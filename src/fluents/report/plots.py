@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from fluents.metrics.salience import by_procedure
+from fluents.records import Trace
 from fluents.report.score_tables import with_interval
 from fluents.report.trace_page import short, visible
 from fluents.scoring.bootstrap import Interval
+from fluents.scoring.score import Score
 
 WIDTH = 440
 """Of a figure, in its own units: about as many pixels on a telephone, so that its words stay readable there."""
@@ -155,16 +158,102 @@ def figure(name: str, title: str, told: str, height: float, parts: Iterable[Mark
     )
 
 
+# Files of their own
+
 _STYLE = Markup(
     "<style>svg{font:13px system-ui,sans-serif;background:#fff}text{fill:#1c2330}.tick{fill:#5a626d;font-size:11px}"
-    ".middle{text-anchor:middle}.end{text-anchor:end}.grid{stroke:#d5dae1}"
-    ".curve{fill:none;stroke:#d5dae1;stroke-dasharray:4 3}.other{fill:none;stroke:#5a626d}"
-    ".s0{fill:#0b6670}.s1{fill:#a3561b}.s2{fill:#5b4b9a}.s3{fill:#18713a}.s4{fill:#a32a55}.s5{fill:#5a626d}</style>"
+    ".middle{text-anchor:middle}.end{text-anchor:end}.grid{stroke:#d5dae1}.track{fill:#f1f3f6}"
+    ".curve{fill:none;stroke:#d5dae1;stroke-dasharray:4 3}.other{fill:none;stroke:#5a626d}.s0{fill:#0b6670}"
+    ".s1{fill:#a3561b}.s2{fill:#5b4b9a}.s3{fill:#18713a}.s4{fill:#a32a55}.s5{fill:#5a626d}.s6{fill:#8a7a00}</style>"
 )
 
 
-def curve_file(title: str, points: Sequence[Point]) -> str:
-    """The file's content: every point with its label, and all numbers in the description."""
-    drawn = precision_recall("curve", title, points)
+def _lone_file(drawn: Markup) -> str:
     head = Markup('<svg xmlns="http://www.w3.org/2000/svg" ')
     return str(drawn.replace("<svg ", head, 1).replace("</desc>", Markup("</desc>") + _STYLE, 1)) + "\n"
+
+
+def curve_file(title: str, points: Sequence[Point]) -> str:
+    """Precision over recall: every point with its label, and all numbers in the description."""
+    return _lone_file(precision_recall("curve", title, points))
+
+
+Correlations = Mapping[str, float | None]
+"""Procedure → correlation, None where it is not defined."""
+
+_DOT, _RATERS = 8, 7
+_FROM, _TO = 30, WIDTH - 14
+
+
+def raters_plot(gold: Iterable[Trace], scores: Mapping[str, Score], reference: str) -> str:
+    """Each procedure's correlation with the reference, rater by rater (OpenPI2.0, figure 3)."""
+    found = {name: by_procedure(score) for name, score in scores.items()}
+    rated = {procedure for one in found.values() for procedure in one}
+    goals = {trace.id: trace.procedure.goal or trace.id for trace in gold if trace.id in rated}
+    return correlation_plot(f"Correlation of global salience with {reference}, by procedure", goals, found)
+
+
+def correlation_plot(title: str, goals: Mapping[str, str], raters: Mapping[str, Correlations]) -> str:
+    """The file's content. `goals`: procedure → what to call it, in the order to show; the first rater is the system.
+
+    Within a procedure the raters stand one under the other in the order of the legend, so that colour alone tells
+    nobody apart; every dot and the description say the numbers.
+    """
+    y = _LINE
+    parts = [text(0, y - 4, short(title, 70))]
+    for series, (rater, values) in enumerate(raters.items()):
+        y += _LINE
+        parts += _legend(y, series, f"{letter(series)} {short(rater, 40)}: {_mean(values.values())}")
+    told = []
+    for procedure, goal in goals.items():
+        y += _LINE + 6
+        parts.append(text(0, y, short(goal, 60)))
+        found = [(rater, values.get(procedure)) for rater, values in raters.items()]
+        parts += _band(y + 6, found)
+        told.append(f"{goal}: " + ", ".join(f"{rater} {_number(value)}" for rater, value in found))
+        y += 6 + _DOT * len(raters)
+    parts += _axis(y + _LINE)
+    return _lone_file(figure("correlations", title, "; ".join(told), y + _LINE + 10, parts))
+
+
+def _legend(y: float, series: int, words: str) -> Iterable[Markup]:
+    yield _dot(6, y - 5, series, words)
+    yield text(18, y, words)
+
+
+def _band(y: float, found: Sequence[tuple[str, float | None]]) -> Iterable[Markup]:
+    """One procedure's dots on a strip from −1 to 1, with lines at every half."""
+    height = _DOT * len(found)
+    strip = Markup('<rect class="track" x="{}" y="{:.0f}" width="{}" height="{}"/>')
+    yield strip.format(_FROM, y, _TO - _FROM, height)
+    for mark in _MARKS:
+        line = Markup('<line class="grid" x1="{0:.1f}" y1="{1:.0f}" x2="{0:.1f}" y2="{2:.0f}"/>')
+        yield line.format(_along_strip(mark), y, y + height)
+    for series, (rater, value) in enumerate(found):
+        if value is not None:
+            yield _dot(_along_strip(value), y + _DOT * (series + 0.5), series, f"{rater}: {_number(value)}")
+
+
+_MARKS = (-1.0, -0.5, 0.0, 0.5, 1.0)
+
+
+def _axis(y: float) -> Iterable[Markup]:
+    return [text(_along_strip(mark), y, f"{mark:g}".replace("-", "−"), "tick middle") for mark in _MARKS]
+
+
+def _along_strip(value: float) -> float:
+    return _FROM + (value + 1) / 2 * (_TO - _FROM)
+
+
+def _dot(x: float, y: float, series: int, told: str) -> Markup:
+    circle = Markup('<circle class="s{}" cx="{:.1f}" cy="{:.1f}" r="3.5"><title>{}</title></circle>')
+    return circle.format(series % _RATERS, x, y, visible(told))
+
+
+def _mean(values: Iterable[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"mean {_number(sum(known) / len(known) if known else None)} of {len(known)}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")

@@ -7,9 +7,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from fluents.download import alone, cache_root, sha256_of
+from fluents.download import CheckRecord, alone, cache_root, forget, sha256_of
 from fluents.errors import ChecksumError, DataMissingError, UnknownNameError
-from fluents.weights.check_record import CheckRecord, forget
 
 
 @dataclass(frozen=True)

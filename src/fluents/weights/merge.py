@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fluents.download import alone, sha256_of, storing
+from fluents.download import CheckRecord, alone, is_unchanged, sha256_of, storing
 from fluents.errors import InputError
 from fluents.weights.base_weights import weights_dir
-from fluents.weights.check_record import CheckRecord, is_unchanged
 
 
 def merged(base: Path, adapter: Path) -> Path:
