@@ -23,9 +23,8 @@ def test_ten_procedures_are_labelled_on_both_levels() -> None:
 @pytest.mark.usefixtures("mirror")
 def test_every_run_speaks_of_the_labelled_names() -> None:
     entities, attributes = cluster_labels.entity_labels(), cluster_labels.attribute_labels()
-    for samples in cluster_labels.ENTITY_SAMPLES:
-        for run in cluster_labels.ENTITY_RUNS:
-            assert cluster_labels.entity_run(run, samples).keys() == entities.keys()
+    for run in cluster_labels.ENTITY_RUNS:
+        assert cluster_labels.entity_run(run).keys() == entities.keys()
     for run in cluster_labels.ATTRIBUTE_RUNS:
         assert cluster_labels.attribute_run(run).keys() == attributes.keys()
 

@@ -80,8 +80,7 @@ def get(
 
 @app.command()
 def stats(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets. Default: all.")] = None,
-    as_json: AsJson = False,
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets. Default: all.")] = None, as_json: AsJson = False
 ) -> None:
     """Count what the files contain and compare it with the papers; * marks a difference.
 

@@ -14,7 +14,7 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.options import with_options
-from fluents.cli.output import OutputOptions, messages, report_skipped, resumable_output, show
+from fluents.cli.output import OutputOptions, messages, report_skipped, resumable_output, show, tell
 from fluents.cli.salience import Salient
 from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
@@ -215,11 +215,11 @@ def track_all(
             if to.html:
                 shown += output.traces()
     if is_regular(to.output):
-        messages.print(f"wrote {counted(output.count, 'procedure')} to {to.output}", markup=False, soft_wrap=True)
+        tell(f"wrote {counted(output.count, 'procedure')} to {to.output}")
     messages.quiet = to.quiet and not missing and not skipped
     if missing:
         fix = "; run the command again with --resume to ask again" if is_regular(to.output) else ""
-        messages.print(f"{counted(missing, 'step')} got no answer{fix}", markup=False, soft_wrap=True)
+        tell(f"{counted(missing, 'step')} got no answer{fix}")
     report_skipped(skipped)
     if missing:
         raise typer.Exit(1)
@@ -301,6 +301,6 @@ def _page(html: str | None) -> Iterator[list[Trace]]:
         from fluents.report.trace_page import to_html
 
         stream.write(to_html(traces).encode())
-    messages.print(f"wrote {html}", markup=False, soft_wrap=True)
+    tell(f"wrote {html}")
     if early:
         raise early

@@ -17,8 +17,7 @@ class DecodingOptions:
     """How a checkpoint answers. Each field is an option."""
 
     first: Annotated[
-        str | None,
-        typer.Option(help="Checkpoint, file or dataset that names the entities, for econd systems."),
+        str | None, typer.Option(help="Checkpoint, file or dataset that names the entities, for econd systems.")
     ] = None
     beams: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy decoding.")] = 4
     length_penalty: Annotated[float, typer.Option(help="Length penalty of beam search; higher gives more changes.")] = (

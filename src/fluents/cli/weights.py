@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import messages, show, show_json
+from fluents.cli.output import AsJson, messages, show, show_json, tell
 
 app = typer.Typer(
-    help="List, fetch, remove, verify and export the weights of the embedded model.",
-    no_args_is_help=True,
+    help="List, fetch, remove, verify and export the weights of the embedded model.", no_args_is_help=True
 )
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str | None, typer.Argument(help="Name from `fluents weights list`. Default: the default model.")]
 
 
@@ -63,7 +61,7 @@ def get(
     base = find(name or DEFAULT)
     already = "already here: " if is_checked(base) else ""
     path = ensure_shown(base.name, messages, source=source)
-    messages.print(f"{base.name}: {already}{path}", markup=False, soft_wrap=True)
+    tell(f"{base.name}: {already}{path}")
 
 
 @app.command()
@@ -74,8 +72,7 @@ def remove(name: Annotated[str, typer.Argument(help="Name from `fluents weights 
     """
     from fluents.weights.base_weights import remove
 
-    freed = remove(name)
-    messages.print(f"{name}: {freed / 1e6:.1f} MB freed", markup=False)
+    tell(f"{name}: {remove(name) / 1e6:.1f} MB freed")
 
 
 @app.command()
@@ -107,8 +104,7 @@ def verify(name: Name = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def export(
-    out: Annotated[Path, typer.Option(help="Folder for the configuration, weights and tokenizer.")],
-    name: Name = None,
+    out: Annotated[Path, typer.Option(help="Folder for the configuration, weights and tokenizer.")], name: Name = None
 ) -> None:
     """Export the base weights as a transformers folder, for `fluents train neural --model`. Needs the extra `train`.
 
@@ -118,7 +114,7 @@ def export(
     from fluents.weights import DEFAULT
 
     export_base(out, name or DEFAULT)
-    messages.print(f"wrote {out}", markup=False, soft_wrap=True)
+    tell(f"wrote {out}")
 
 
 def _adapter(name: str | None) -> Path | None:

@@ -17,8 +17,6 @@ Groupings: TypeAlias = dict[tuple[str, str], list[list[str]]]
 
 _FOLDER = "v2.0/source/cluster"
 _LABELS = f"{_FOLDER}/archived/comparison_data/dev_data_mini_annotated"
-ENTITY_SAMPLES = (3, 5)
-"""A released run joins the clusters of so many samples of the model."""
 ENTITY_RUNS = (1, 2, 3, 4, 5)
 ATTRIBUTE_RUNS = (1, 2, 3)
 
@@ -38,9 +36,9 @@ def attribute_labels() -> Groupings:
     )
 
 
-def entity_run(run: int, samples: int = 5) -> Groupings:
-    """The entities as gpt-3.5-turbo clustered them in one run."""
-    path = f"{_FOLDER}/ent_code/ent_cluster/results/entity_chat_result_{samples}_run{run}.json"
+def entity_run(run: int) -> Groupings:
+    """The entities as gpt-3.5-turbo clustered them in one run, which joins the clusters of five samples."""
+    path = f"{_FOLDER}/ent_code/ent_cluster/results/entity_chat_result_5_run{run}.json"
     return _read(path, lambda value: {"": list(value.values())})
 
 

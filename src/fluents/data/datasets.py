@@ -74,10 +74,7 @@ DATASETS: dict[str, Dataset] = {
         "fluents.data.crepe:load",
     ),
     "proc2pddl": Dataset(
-        "wikiHow texts with planning domains and problems",
-        "Zhang et al. 2024",
-        ("all",),
-        "fluents.data.proc2pddl:load",
+        "wikiHow texts with planning domains and problems", "Zhang et al. 2024", ("all",), "fluents.data.proc2pddl:load"
     ),
 }
 

@@ -50,10 +50,7 @@ def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
 def _trace(procedure_id: str, steps: list[OpenPICLine], dataset: str) -> Trace:
     return Trace(
         procedure=Procedure(
-            id=procedure_id,
-            goal=goal_of(procedure_id),
-            steps=tuple(step.text for step in steps),
-            source=procedure_id,
+            id=procedure_id, goal=goal_of(procedure_id), steps=tuple(step.text for step in steps), source=procedure_id
         ),
         changes=tuple(change_of(answer, step.step) for step in steps for answer in step.answers),
         provenance=Provenance(dataset=dataset),

@@ -50,11 +50,7 @@ def _sizes(split: str, traces: Sequence[Trace], printed: Sequence[str | None]) -
 
 # Procedures are not printed per split by the 2020 paper; these are OpenPI-C's table 1. The 2020 paper counts the test
 # steps as 160 in domain and 394 out of it.
-_OPENPI_PRINTED = {
-    "train": ("644", "3,216", "23,869"),
-    "dev": ("55", "274", "1,811"),
-    "test": ("111", "554", "4,248"),
-}
+_OPENPI_PRINTED = {"train": ("644", "3,216", "23,869"), "dev": ("55", "274", "1,811"), "test": ("111", "554", "4,248")}
 # Table 3 of the 2020 paper: articles and changes by topic. Its articles add up to 804, its "All" row says 858.
 _TOPICS_PRINTED = {
     "Food and Entertaining": ("197", "9,942"),
@@ -103,11 +99,7 @@ def _openpi_v1_1() -> Iterator[Stat]:
 
 
 def _openpi_c() -> Iterator[Stat]:
-    printed = {
-        "train": ("539", "2403", "13.8k"),
-        "dev": ("50", "219", "1.2k"),
-        "test": ("74", "345", "2.0k"),
-    }
+    printed = {"train": ("539", "2403", "13.8k"), "dev": ("50", "219", "1.2k"), "test": ("74", "345", "2.0k")}
     for split, figures in printed.items():
         traces = list(load_traces(f"openpi-c:{split}"))
         yield from _sizes(split, traces, figures)

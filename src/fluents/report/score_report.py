@@ -164,10 +164,7 @@ def _system(
     embedder: Embedder | str,
     examples: int,
 ) -> ScoredSystem:
-    scores = {
-        "original": original(gold, pred, mode=mode),
-        "cluster": cluster(gold, pred, mode=mode, embedder=embedder),
-    }
+    scores = {"original": original(gold, pred, mode=mode), "cluster": cluster(gold, pred, mode=mode, embedder=embedder)}
     whole = scores["original"]
     topics = {trace.id: trace.procedure.topic for trace in gold}
     parts = {"topic": by_topic(whole, topics) if any(topics.values()) else {}, "position": by_position(whole)}
