@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fluents.data.cv_folds import SALIENCE_FOLDS, held_out
 from fluents.data.datasets import load_traces
+from fluents.data.openpi2_labels import SALIENCE_FOLDS, held_out
 from fluents.errors import DataMissingError
 from fluents.metrics.salience import others, salience
 from fluents.records import Trace

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from fluents import metrics
-from fluents.data import cluster_labels
+from fluents.data import openpi2_labels
 from fluents.errors import InputError, UnknownNameError
 from fluents.metrics import Metric
 from fluents.metrics.clustering import LABELS
@@ -215,10 +215,10 @@ def _votes(level: Level) -> dict[tuple[str, str], list[list[str]]]:
     from fluents.canonicalisation.prompted_method import elected
 
     if level == "entities":
-        asked = cluster_labels.entity_labels()
-        runs = [cluster_labels.entity_run(run) for run in cluster_labels.ENTITY_RUNS]
+        asked = openpi2_labels.entity_labels()
+        runs = [openpi2_labels.entity_run(run) for run in openpi2_labels.ENTITY_RUNS]
     else:
-        asked = cluster_labels.attribute_labels()
-        runs = [cluster_labels.attribute_run(run) for run in cluster_labels.ATTRIBUTE_RUNS]
+        asked = openpi2_labels.attribute_labels()
+        runs = [openpi2_labels.attribute_run(run) for run in openpi2_labels.ATTRIBUTE_RUNS]
     names = {key: [name for cluster in clusters for name in cluster] for key, clusters in asked.items()}
     return {key: elected([run[key] for run in runs if key in run], listed) for key, listed in names.items()}

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from fluents.data import openpi2, openpi2_outputs
-from fluents.data.cv_folds import CLUSTER_FOLDS, SALIENCE_FOLDS, held_out
 from fluents.data.datasets import load_traces
 from fluents.data.file_formats import read
+from fluents.data.openpi2_labels import CLUSTER_FOLDS, SALIENCE_FOLDS, held_out
 from fluents.errors import InputError
 from fluents.jsonl import dumps, loads
 from fluents.records import AttributeCluster, Trace

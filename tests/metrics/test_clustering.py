@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.data import cluster_labels
+from fluents.data import openpi2_labels
 from fluents.errors import InputError, UnknownNameError
 from fluents.metrics import score
 from fluents.metrics.clustering import Groupings, clustering, groupings_of
@@ -23,14 +23,14 @@ def entities(*clusters: str) -> Groupings:
 
 @pytest.mark.usefixtures("mirror")
 def test_entity_clusters_get_the_published_mean_over_five_runs() -> None:
-    runs = [cluster_labels.entity_run(run) for run in cluster_labels.ENTITY_RUNS]
-    row = clustering(cluster_labels.entity_labels(), runs)["exact"]
+    runs = [openpi2_labels.entity_run(run) for run in openpi2_labels.ENTITY_RUNS]
+    row = clustering(openpi2_labels.entity_labels(), runs)["exact"]
     assert [f"{row[name]:.1f}" for name in ("recall", "precision", "f1")] == ["42.5", "59.3", "49.5"]
 
 
 @pytest.mark.usefixtures("mirror")
 def test_attribute_clusters_get_the_published_scores() -> None:
-    score = clustering(cluster_labels.attribute_labels(), cluster_labels.attribute_run(), level="attributes")
+    score = clustering(openpi2_labels.attribute_labels(), openpi2_labels.attribute_run(), level="attributes")
     row = score["exact"]
     assert [f"{row[name]:.1f}" for name in ("recall", "precision", "f1")] == ["88.1", "90.6", "89.3"]
     low, high = intervals(score, resamples=100)["b-cubed"]["f1"]
@@ -39,10 +39,10 @@ def test_attribute_clusters_get_the_published_scores() -> None:
 
 @pytest.mark.usefixtures("mirror")
 def test_strict_scores_of_the_released_clusters() -> None:
-    runs = [cluster_labels.entity_run(run) for run in cluster_labels.ENTITY_RUNS]
-    of_entities = clustering(cluster_labels.entity_labels(), runs, mode="strict")
+    runs = [openpi2_labels.entity_run(run) for run in openpi2_labels.ENTITY_RUNS]
+    of_entities = clustering(openpi2_labels.entity_labels(), runs, mode="strict")
     of_attributes = clustering(
-        cluster_labels.attribute_labels(), cluster_labels.attribute_run(), mode="strict", level="attributes"
+        openpi2_labels.attribute_labels(), openpi2_labels.attribute_run(), mode="strict", level="attributes"
     )
     assert [f"{of_entities[row]['f1']:.1f}" for row in ("exact", "b-cubed")] == ["48.8", "76.9"]
     assert [f"{of_attributes[row]['f1']:.1f}" for row in ("exact", "b-cubed")] == ["92.9", "95.9"]

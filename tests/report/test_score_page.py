@@ -13,8 +13,7 @@ from markdown_it import MarkdownIt
 
 from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
-from fluents.report.score_markdown import escaped, score_markdown
-from fluents.report.score_report import ScoreReport, score_page, score_report
+from fluents.report.score_report import ScoreReport, escaped, score_markdown, score_page, score_report
 from strategies import maybe_words
 
 HOSTILE = (

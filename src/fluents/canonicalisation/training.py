@@ -17,9 +17,9 @@ from scipy.optimize import minimize
 from fluents.canonicalisation.name_facts import Fact, fact_of, group_names
 from fluents.canonicalisation.pair_features import PairFeatures
 from fluents.canonicalisation.pair_scorer import PairScorer
-from fluents.data import cluster_labels
-from fluents.data.cv_folds import CLUSTER_FOLDS, held_out
+from fluents.data import openpi2_labels
 from fluents.data.datasets import load_traces
+from fluents.data.openpi2_labels import CLUSTER_FOLDS, held_out
 from fluents.metrics.clustering import clustering
 from fluents.records import Trace
 from fluents.scoring import Level
@@ -74,7 +74,7 @@ class TrainingData(NamedTuple):
 
 def load_training_data(level: Level, embedder: Embedder) -> TrainingData:
     """OpenPI2.0's clusters, with the names as its annotators wrote them."""
-    labels = cluster_labels.entity_labels() if level == "entities" else cluster_labels.attribute_labels()
+    labels = openpi2_labels.entity_labels() if level == "entities" else openpi2_labels.attribute_labels()
     labelled = {procedure for procedure, _ in labels}
     canonical = list(load_traces("openpi2:dev"))
     written = _as_written(canonical)

@@ -33,8 +33,7 @@ def report(
     """
     from fluents.evaluation import traces_of
     from fluents.jsonl import write_text
-    from fluents.report.score_markdown import score_markdown
-    from fluents.report.score_report import score_page, score_report
+    from fluents.report.score_report import score_markdown, score_page, score_report
 
     if len(set(pred)) < len(pred) or [gold, *pred].count("-") > 1:
         raise InputError("the same predictions are given twice", fix="name each file once")

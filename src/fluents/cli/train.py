@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fluents.cli.options import with_options
 from fluents.cli.output import step_progress, tell
 from fluents.cli.train_neural import neural, sweep
 from fluents.errors import UnknownNameError
@@ -34,7 +36,27 @@ _renamed("local", "fluents train adapter")
 _renamed("base", "fluents weights export")
 
 
+@dataclass(frozen=True)
+class AdapterOptions:
+    """How an adapter is trained. Each field is an option and a parameter of `train_adapter`."""
+
+    epochs: Annotated[int, typer.Option(min=1, help="Number of passes over the data.")] = 3
+    learning_rate: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = 7e-4
+    batch: Annotated[int, typer.Option(min=1, help="Batch size.")] = 32
+    rank: Annotated[int, typer.Option(min=1, help="Rank of the LoRA matrices.")] = 32
+    dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout on the LoRA path.")] = 0.0
+    weight_decay: Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")] = 0.01
+    unknown_count: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of prompts that do not give the number of changes.")
+    ] = 0.5
+    one_pass: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of examples that teach sorted answers, for one pass.")
+    ] = 0.3
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 1
+
+
 @app.command()
+@with_options
 def adapter(
     out: Annotated[Path, typer.Option(help="Folder for the adapter, the dev curve and the checkpoints.")],
     data: Annotated[list[str], typer.Option(help="Dataset, such as openpi, or file of traces. Repeat for several.")] = [  # noqa: B006
@@ -43,20 +65,9 @@ def adapter(
     dev: Annotated[
         list[str] | None, typer.Option(help="Traces for the dev loss; datasets bring their own. Repeat for several.")
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Number of passes over the data.")] = 3,
-    learning_rate: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = 7e-4,
-    batch: Annotated[int, typer.Option(min=1, help="Batch size.")] = 32,
-    rank: Annotated[int, typer.Option(min=1, help="Rank of the LoRA matrices.")] = 32,
-    dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout on the LoRA path.")] = 0.0,
-    weight_decay: Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")] = 0.01,
-    unknown_count: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of prompts that do not give the number of changes.")
-    ] = 0.5,
-    one_pass: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of examples that teach sorted answers, for one pass.")
-    ] = 0.3,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N examples.")] = None,
+    *,
+    options: AdapterOptions,
 ) -> None:
     """Train an adapter for the embedded model, on a GPU if there is one. `fluents track --adapter FILE` uses it.
 
@@ -72,24 +83,9 @@ def adapter(
             if "dev_loss" in event:
                 tell(json.dumps(event))
             else:
-                progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * epochs)
+                progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * options.epochs)
 
-        path = train_adapter(
-            data,
-            out,
-            dev=dev or (),
-            epochs=epochs,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            batch=batch,
-            rank=rank,
-            dropout=dropout,
-            unknown_count=unknown_count,
-            one_pass=one_pass,
-            seed=seed,
-            limit=limit,
-            report=report,
-        )
+        path = train_adapter(data, out, dev=dev or (), limit=limit, report=report, **asdict(options))
     tell(f"wrote {path}")
 
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from fluents.data import cluster_labels
+from fluents.data import openpi2_labels
 from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.records import Trace
@@ -91,12 +91,12 @@ def _runs(pred: Clusterings, level: Level) -> list[Groupings]:
 def named_clusters(name: str | Path, level: Level) -> Clusterings:
     """The clusters OpenPI2.0 released, by one of the names below, or those of a dataset or a file."""
     if str(name) == LABELS:
-        return cluster_labels.entity_labels() if level == "entities" else cluster_labels.attribute_labels()
+        return openpi2_labels.entity_labels() if level == "entities" else openpi2_labels.attribute_labels()
     if str(name) != RUNS:
         return read_traces(name)
     if level == "entities":
-        return [cluster_labels.entity_run(run) for run in cluster_labels.ENTITY_RUNS]
-    return [cluster_labels.attribute_run()]
+        return [openpi2_labels.entity_run(run) for run in openpi2_labels.ENTITY_RUNS]
+    return [openpi2_labels.attribute_run()]
 
 
 LABELS, RUNS = "openpi2:labels", "openpi2-outputs:clusters"

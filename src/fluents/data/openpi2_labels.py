@@ -1,12 +1,12 @@
-"""OpenPI2.0's clusters of names in ten procedures: by hand, and by a language model.
+"""What people labelled by hand in OpenPI2.0: clusters of names in ten procedures, and folds of the small labelled sets.
 
-All functions return {(procedure id, entity): clusters of the entity's attributes}; the entity "" has the clusters of
-the procedure's entities.
+Beside the clusters by hand stand those of a language model. All are {(procedure id, entity): clusters of the entity's
+attributes}; the entity "" has the clusters of the procedure's entities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from fluents.data import file_catalogue
@@ -61,3 +61,25 @@ def _read(path: str, clusters_by_entity: Callable[[Any], dict[str, list[list[str
             for entity, clusters in clusters_by_entity(value).items():
                 found[procedure_id, entity] = clusters
     return found
+
+
+# Fixed folds for cross-validation: tune on the other folds, score on the one held out, and report over all. Drawn once
+# with random.Random(2024).shuffle and written out, so that they never change. Do not edit them.
+
+CLUSTER_FOLDS: tuple[tuple[str, ...], ...] = (("22", "24"), ("1", "4"), ("18", "55"), ("7", "47"), ("14", "28"))
+"""The 10 procedures with hand-made entity and attribute clusters."""
+
+SALIENCE_FOLDS: tuple[tuple[str, ...], ...] = (
+    ("1", "9", "14", "20"),
+    ("3", "5", "7", "18"),
+    ("10", "15", "17", "19"),
+    ("2", "6", "8", "12"),
+    ("4", "11", "13", "16"),
+)
+"""The 20 procedures whose salience people rated."""
+
+
+def held_out(folds: tuple[tuple[str, ...], ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """(procedures to tune on, procedures to score) for each fold."""
+    for fold in folds:
+        yield tuple(sorted((p for other in folds if other is not fold for p in other), key=int)), fold
