@@ -6,8 +6,7 @@ import pytest
 
 from fluents.errors import FluentsWarning
 from fluents.records import Procedure
-from fluents.segmentation import language
-from fluents.segmentation.languages import LANGUAGES, warn_of_language
+from fluents.segmentation import LANGUAGES, language, warn_of_language
 
 SHORT = {
     "en": "Boil the water. Pour it over the leaves.",
@@ -68,6 +67,6 @@ def test_the_warning_names_the_language_and_the_way_out() -> None:
 
 
 def test_every_language_told_apart_is_one_the_detector_has() -> None:
-    from fluents.segmentation.languages import _identifier
+    from fluents.segmentation import _identifier
 
     assert {code for code, _ in _identifier().rank("Tea")} == set(LANGUAGES)

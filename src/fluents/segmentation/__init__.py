@@ -14,19 +14,21 @@ are added; parts of a step without punctuation are joined with a full stop or a 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Collection, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-from fluents.errors import InputError
+from fluents.errors import FluentsWarning, InputError
 from fluents.jsonl import open_input
 from fluents.records import Procedure, id_from
-from fluents.segmentation.languages import language
 from fluents.segmentation.layout import LayoutLine, is_part_title, is_title, read_layout, with_group_titles
-from fluents.segmentation.markup import plain_text, readable, without_html_blocks
+from fluents.segmentation.markup import is_page, plain_text, readable, without_html_blocks
 from fluents.segmentation.section_names import GOAL_WORDS, section_role
 from fluents.segmentation.sections import find_steps
-from fluents.segmentation.web_pages import is_page, read_page
+from fluents.segmentation.web_pages import read_page
 
 __all__ = ["language", "read_text", "segment"]
 
@@ -236,3 +238,59 @@ def _page_encoding(data: bytes) -> str | None:
     head = data[:_HEAD_BYTES]
     found = _CHARSET.search(head) if is_page(head.decode("latin-1")) else None
     return _PAGE_ENCODINGS.get(found[1].decode("ascii").lower()) if found else None
+
+
+# Languages
+
+_NAMES = (
+    "ar Arabic, bn Bengali, cs Czech, da Danish, de German, el Greek, en English, es Spanish, fa Persian, "
+    "fi Finnish, fr French, he Hebrew, hi Hindi, hu Hungarian, id Indonesian, it Italian, ja Japanese, "
+    "ko Korean, nl Dutch, no Norwegian, pl Polish, pt Portuguese, ro Romanian, ru Russian, sv Swedish, ta Tamil, "
+    "th Thai, tr Turkish, uk Ukrainian, ur Urdu, vi Vietnamese, zh Chinese"
+)
+LANGUAGES: dict[str, str] = dict(name.split() for name in _NAMES.split(", "))
+"""The languages told apart: ISO 639-1 code → English name."""
+
+MAX_CHARACTERS = 5000
+"""More text makes nothing surer."""
+MARGIN = 20
+"""By how much, in log probability, another language must be likelier than English. None of the 837 English procedures
+of OpenPI and Proc2PDDL, and none of their 4,510 steps taken alone, comes near it."""
+
+
+def language(text: str) -> str | None:
+    """The ISO 639-1 code of the language of a text, or None where it cannot be told.
+
+    >>> language("Die Zwiebeln schälen und in Butter anschwitzen.")
+    'de'
+    """
+    if not any(character.isalpha() for character in text):
+        return None
+    ranked: list[tuple[str, float]] = _identifier().rank(text[:MAX_CHARACTERS])
+    code, score = ranked[0]
+    if code == "en" or score - dict(ranked)["en"] >= MARGIN:
+        return code
+    return None
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier.set_languages(list(LANGUAGES))
+    return identifier
+
+
+def warn_of_language(procedure: Procedure, known: Collection[str]) -> None:
+    """Issue a FluentsWarning if a procedure is in a language other than those a model knows."""
+    code = language(" ".join([procedure.goal, *procedure.steps]))
+    if code is None or code in known:
+        return
+    names = " or ".join(LANGUAGES[name] for name in known)
+    warnings.warn(
+        f"the text seems to be in {LANGUAGES[code]}, but the embedded model knows {names} only: expect wrong changes. "
+        f"A language model that knows {LANGUAGES[code]} can track it: give `model` and `base_url`",
+        FluentsWarning,
+        stacklevel=3,
+    )

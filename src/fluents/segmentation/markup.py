@@ -1,4 +1,4 @@
-"""Removing Markdown and HTML from a text: the words and the layout of lists and headings stay."""
+"""Recognising and removing Markdown and HTML: the words and the layout of lists and headings stay."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u202a-\u202e\u2
 """Control characters, lone surrogates and invisible characters. Joiners stay: some scripts need them."""
 
 # No pattern below matches past the next "<", so that a hostile text takes linear time.
+_PAGE = re.compile(
+    r"\s*(?:<\?xml[^<>]{0,200}>\s*)?(?:<!--[^<>]{0,2000}-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE
+)
 _UNREAD_ELEMENT = re.compile(r"<!--|-->|<(/?)(script|style|table|head)\b[^<>]*>", re.IGNORECASE)
 _BLOCK_TAG = re.compile(
     r"<(/?)(p|div|br|hr|section|article|header|footer|main|nav|body|html|blockquote|pre|figure|figcaption|"
@@ -32,6 +35,11 @@ _MARKUP_CHARACTER = re.compile(r"[*_`\[\]<&\\~]")
 def readable(text: str) -> str:
     """The text with `\\n` line breaks only and without unreadable characters."""
     return _UNREADABLE.sub("", _LINE_BREAK.sub("\n", text))
+
+
+def is_page(text: str) -> bool:
+    """Whether a text is a whole HTML page, rather than a text with some HTML in it."""
+    return _PAGE.match(text) is not None
 
 
 def without_html_blocks(text: str) -> str:

@@ -28,9 +28,6 @@ MAX_ELEMENTS_OF_A_KIND = 20
 MAX_TITLE_LENGTH = 1000
 
 # Every pattern is kept from running past the next "<" or ">", so that a hostile page takes linear time.
-_PAGE = re.compile(
-    r"\s*(?:<\?xml[^<>]{0,200}>\s*)?(?:<!--[^<>]{0,2000}-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE
-)
 _DATA = re.compile(r"<script\b[^<>]*\btype\s*=\s*[\"']?application/ld\+json\b[^<>]*>", re.IGNORECASE)
 _DATA_END = re.compile("</script", re.IGNORECASE)
 _META = re.compile(r"<meta\b[^<>]*>", re.IGNORECASE)
@@ -43,7 +40,6 @@ _BLOCK = re.compile(r"</?(?:p|br|li|ul|ol|div|h[1-6])\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _SEPARATOR = re.compile(r"\s+(?:[|·•–—»-]|::)\s+")
 _NUMBER = re.compile(r"(?:step\s*)?\d{1,3}\s?[.):]\s+|step\s*\d{1,3}$", re.IGNORECASE)
-
 
 _NO_CONTENT = "//nav | //footer | //aside | //form | //button | //noscript | //header[not(.//h1)]"
 _NO_CONTENT_NAME = re.compile(
@@ -62,11 +58,6 @@ class WebPage(NamedTuple):
     """From schema.org data; empty if the page has none."""
     content: str
     """The main content as HTML; empty if there are steps."""
-
-
-def is_page(text: str) -> bool:
-    """Whether a text is a whole HTML page, rather than a text with some HTML in it."""
-    return _PAGE.match(text) is not None
 
 
 def read_page(text: str, source: str | None = None) -> WebPage:

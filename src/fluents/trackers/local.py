@@ -16,14 +16,14 @@ from fluents.decoding.state_carryover import KnownStates
 from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
-from fluents.segmentation.languages import warn_of_language
+from fluents.segmentation import warn_of_language
 from fluents.text.names import mentioned
 from fluents.trackers import Listener, Setting, Tracker
 from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__
 from fluents.weights import ensure
 from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
-from fluents.weights.merge import merged
+from fluents.weights.embedded import merged
 
 if TYPE_CHECKING:
     from fluents.text.embedders import Embedder

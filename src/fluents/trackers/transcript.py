@@ -30,7 +30,7 @@ from fluents.decoding.state_carryover import KnownStates
 from fluents.errors import FluentsWarning, InputError
 from fluents.prompts.transcript import MAX_BYTES, VERSION, Transcript, read_answer
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
-from fluents.segmentation.languages import warn_of_language
+from fluents.segmentation import warn_of_language
 from fluents.text.names import mentioned
 from fluents.trackers import Listener, Tracker
 from fluents.trackers.llama_engine import Engine, WrittenAnswer
