@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -55,6 +56,17 @@ def sha256_of(path: Path) -> str:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def sha256_once(path: Path) -> str:
+    """The same, hashed again only if the size or the time of change of the file differ."""
+    found = path.stat()
+    return _sha256_then(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _sha256_then(path: Path, _size: int, _modified: int) -> str:
+    return sha256_of(path)
 
 
 def open_client() -> httpx.Client:

@@ -51,15 +51,20 @@ def dumps(record: AnyRecord) -> bytes:
 def loads(line: bytes | str, where: str = "input") -> AnyRecord:
     """The record a line holds. `where` is named in the error if it holds none."""
     data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
-    for cls, prefix in _PREFIX.items():  # the form `dumps` writes: straight into the record
-        if data.startswith(prefix):
-            record = validate_json(cls, b"{" + data[len(prefix) :], where)
-            _refuse_repeated_keys(data, where)
-            return record
-    value = parse_json(data, where)
-    if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {json_type(value)}", where=where)
-    return validate(_class_for(value, where), value, where)
+    try:
+        for cls, prefix in _PREFIX.items():  # the form `dumps` writes: straight into the record
+            if data.startswith(prefix):
+                record: AnyRecord = cls.__pydantic_validator__.validate_json(b"{" + data[len(prefix) :])
+                _refuse_repeated_keys(data, where)
+                return record
+        value = parse_json(data, where)
+        if not isinstance(value, dict):
+            raise InputError(f"expected a JSON object, found {json_type(value)}", where=where)
+        return _class_for(value, where).model_validate(value)
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":
+            parse_json(data, where)  # raises with the better message
+        raise _input_error(error, where) from None
 
 
 def kind_of(record: AnyRecord) -> str:
@@ -122,24 +127,6 @@ def _refuse_repeated_key(where: str, pairs: list[tuple[str, None]]) -> None:
     if len(dict(pairs)) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise InputError(f"the key {repeated!r:.80} comes twice in one object", where=where, fix="keep one of them")
-
-
-def validate(cls: type[AnyRecord], value: dict[str, Any], where: str) -> AnyRecord:
-    """A record from decoded JSON, or an InputError naming the first field that does not fit."""
-    try:
-        return cls.model_validate(value)
-    except ValidationError as error:
-        raise _input_error(error, where) from None
-
-
-def validate_json(cls: type[AnyRecord], data: bytes, where: str) -> AnyRecord:
-    try:
-        record: AnyRecord = cls.__pydantic_validator__.validate_json(data)
-        return record
-    except ValidationError as error:
-        if error.errors()[0]["type"] == "json_invalid":
-            parse_json(data, where)  # raises with the better message
-        raise _input_error(error, where) from None
 
 
 def json_type(value: Any) -> str:

@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fluents.download import Progress, cache_root, download, open_client, sha256_of
+from fluents.download import Progress, cache_root, download, open_client, sha256_once
 from fluents.errors import ChecksumError, DataMissingError, UnknownNameError
 from fluents.jsonl import parse_json, read_lines
 
@@ -130,14 +130,14 @@ def local_path(file: DataFile) -> Path:
                 if mirror
                 else f"fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder that holds it",
             )
-        found = path.stat()
-        actual = _sha256_once(path, found.st_size, found.st_mtime_ns) if found.st_size == file.size else None
+        size = path.stat().st_size
+        actual = sha256_once(path) if size == file.size else None
     except OSError as error:
         raise DataMissingError(
             f"cannot read {file.path}: {error.strerror}", where=path, fix="check the permissions of the file"
         ) from None
     if actual != file.sha256:
-        raise _checksum_error(file, path, actual or f"another length, {found.st_size} bytes", in_mirror=bool(mirror))
+        raise _checksum_error(file, path, actual or f"another length, {size} bytes", in_mirror=bool(mirror))
     return path
 
 
@@ -146,11 +146,6 @@ def is_here(dataset: str) -> bool:
     folder = mirror_dir() or cache_dir()
     paths = ((folder / file.mirror_path, file.size) for file in files(dataset) if file.sha256 is not None)
     return all(path.is_file() and path.stat().st_size == size for path, size in paths)
-
-
-@lru_cache(maxsize=4096)
-def _sha256_once(path: Path, size: int, modified: int) -> str:  # noqa: ARG001 - size and time tell versions apart
-    return sha256_of(path)
 
 
 def _checksum_error(file: DataFile, path: Path, found: str, *, in_mirror: bool) -> ChecksumError:

@@ -33,6 +33,9 @@ class Point:
     series: int | None
     """Which system it belongs to, counted from 0; None for one that is here only to be compared with."""
 
+    def __str__(self) -> str:
+        return f"{self.label}: precision {self.y:.1f}, recall {self.x:.1f}"
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -95,15 +98,10 @@ def precision_recall(name: str, title: str, points: Sequence[Point]) -> Markup:
     parts = [_grid(), *(_equal_f1(f1) for f1 in (10, 20, 30, 40, 60, 80))]
     for point in points:
         x, y = _place(point.x, point.y)
-        told = f"{point.label}: precision {point.y:.1f}, recall {point.x:.1f}"
-        parts.append(
-            Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="5"><title>{}</title></circle>').format(
-                "other" if point.series is None else f"s{point.series % _SERIES}", x, y, visible(told)
-            )
-        )
-        parts.append(_label(x, y, point))
-    told = "; ".join(f"{p.label}: precision {p.y:.1f}, recall {p.x:.1f}" for p in points)
-    return figure(name, title, told, _TOP + _SIDE + 42, parts)
+        style = "other" if point.series is None else f"s{point.series % _SERIES}"
+        circle = Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="5"><title>{}</title></circle>')
+        parts += [circle.format(style, x, y, visible(str(point))), _label(x, y, point)]
+    return figure(name, title, "; ".join(map(str, points)), _TOP + _SIDE + 42, parts)
 
 
 def _label(x: float, y: float, point: Point) -> Markup:
@@ -183,6 +181,7 @@ Correlations = Mapping[str, float | None]
 
 _DOT, _RATERS = 8, 7
 _FROM, _TO = 30, WIDTH - 14
+_MARKS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 
 def raters_plot(gold: Iterable[Trace], scores: Mapping[str, Score], reference: str) -> str:
@@ -203,7 +202,8 @@ def correlation_plot(title: str, goals: Mapping[str, str], raters: Mapping[str, 
     parts = [text(0, y - 4, short(title, 70))]
     for series, (rater, values) in enumerate(raters.items()):
         y += _LINE
-        parts += _legend(y, series, f"{letter(series)} {short(rater, 40)}: {_mean(values.values())}")
+        words = f"{letter(series)} {short(rater, 40)}: {_mean(values.values())}"
+        parts += [_dot(6, y - 5, series, words), text(18, y, words)]
     told = []
     for procedure, goal in goals.items():
         y += _LINE + 6
@@ -212,13 +212,8 @@ def correlation_plot(title: str, goals: Mapping[str, str], raters: Mapping[str, 
         parts += _band(y + 6, found)
         told.append(f"{goal}: " + ", ".join(f"{rater} {_number(value)}" for rater, value in found))
         y += 6 + _DOT * len(raters)
-    parts += _axis(y + _LINE)
+    parts += [text(_along_strip(mark), y + _LINE, f"{mark:g}".replace("-", "−"), "tick middle") for mark in _MARKS]
     return _lone_file(figure("correlations", title, "; ".join(told), y + _LINE + 10, parts))
-
-
-def _legend(y: float, series: int, words: str) -> Iterable[Markup]:
-    yield _dot(6, y - 5, series, words)
-    yield text(18, y, words)
 
 
 def _band(y: float, found: Sequence[tuple[str, float | None]]) -> Iterable[Markup]:
@@ -232,13 +227,6 @@ def _band(y: float, found: Sequence[tuple[str, float | None]]) -> Iterable[Marku
     for series, (rater, value) in enumerate(found):
         if value is not None:
             yield _dot(_along_strip(value), y + _DOT * (series + 0.5), series, f"{rater}: {_number(value)}")
-
-
-_MARKS = (-1.0, -0.5, 0.0, 0.5, 1.0)
-
-
-def _axis(y: float) -> Iterable[Markup]:
-    return [text(_along_strip(mark), y, f"{mark:g}".replace("-", "−"), "tick middle") for mark in _MARKS]
 
 
 def _along_strip(value: float) -> float:

@@ -260,7 +260,7 @@ def _lines(report: ScoreReport) -> Iterator[str]:
         yield from _cases("Best", system.best)
     yield "## Signatures\n"
     for system in report.systems:
-        yield from _signatures(system)
+        yield from (f"- {system.letter}: {escaped(score.signature)}" for score in system.scores.values())
 
 
 def _cell(bar: Bar | None) -> str:
@@ -290,8 +290,3 @@ def _cases(heading: str, found: Iterable[StepCase]) -> Iterator[str]:
             yield f"- {name}: {'' if side else 'nothing'}"
             yield from (f"  - {'✓ ' if said in case.shared else ''}{escaped(said)}" for said in side)
         yield ""
-
-
-def _signatures(system: ScoredSystem) -> Iterator[str]:
-    for score in system.scores.values():
-        yield f"- {system.letter}: {escaped(score.signature)}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fluents.download import CheckRecord, alone, is_unchanged, sha256_of, storing
+from fluents.download import CheckRecord, alone, is_unchanged, sha256_of, sha256_once, storing
 from fluents.errors import DataMissingError, FluentsWarning, InputError
 from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
 from fluents.weights.base_weights import BASES, DEFAULT, find, is_checked, weights_dir
@@ -37,7 +36,7 @@ class EmbeddedModel(NamedTuple):
     @property
     def base(self) -> str:
         """What the base weights are called in the provenance of a trace."""
-        return self.adapter.base if self.file is None else f"{self.file.stem}@{_sha256(self.file)[:12]}"
+        return self.adapter.base if self.file is None else f"{self.file.stem}@{sha256_once(self.file)[:12]}"
 
     def base_path(self, console: Console | None = None) -> Path:
         """The file of the base weights, fetched if need be, with a progress bar in a terminal."""
@@ -63,7 +62,7 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
     if not file.is_file():
         raise _no_file(file)
     if adapter is None:
-        known = next((name for name, base in BASES.items() if base.sha256 == _sha256(file)), None)
+        known = next((name for name, base in BASES.items() if base.sha256 == sha256_once(file)), None)
         if known is None:
             raise InputError(
                 "this model needs an adapter: only one that was trained for it can track",
@@ -100,16 +99,6 @@ def shipped_adapter(model: str) -> str:
     if name not in ADAPTERS:
         raise InputError(f"no adapter ships for the `model` {model}", fix="give an `adapter`")
     return name
-
-
-def _sha256(file: Path) -> str:
-    found = file.stat()
-    return _sha256_then(file, found.st_size, found.st_mtime_ns)
-
-
-@cache
-def _sha256_then(file: Path, _size: int, _mtime_ns: int) -> str:
-    return sha256_of(file)
 
 
 def ensure_shown(name: str, console: Console | None = None, *, source: str | None = None) -> Path:
