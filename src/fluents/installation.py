@@ -19,13 +19,10 @@ def install_command(extra: str | None = None) -> str:
     >>> install_command("train")
     "pip install 'fluents[train]'"
     """
-    pip = "pip" if _is_ours(shutil.which("pip")) else f"{shlex.quote(sys.executable)} -m pip"
+    found = shutil.which("pip")
+    is_ours = found is not None and Path(found).parent == Path(sys.executable).parent  # it installs for this Python
+    pip = "pip" if is_ours else f"{shlex.quote(sys.executable)} -m pip"
     return f"{pip} install {_source(extra)}"
-
-
-def _is_ours(pip: str | None) -> bool:
-    """Whether a bare `pip` installs for the Python that runs."""
-    return pip is not None and Path(pip).parent == Path(sys.executable).parent
 
 
 def _source(extra: str | None) -> str:

@@ -78,7 +78,7 @@ def _records(source: str | Path, *, in_pieces: bool = False) -> Iterable[AnyReco
 def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
     """The records of a file, whose format is told by how it begins."""
     name = "standard input" if str(path) == "-" else str(path)
-    if _is_openpi_folder(path):
+    if str(path) != "-" and (Path(path) / "id_answers.jsonl").is_file():
         return openpi.traces(openpi.folder_rows(Path(path)), name)
     lines = jsonl.read_lines(path, binary=PARQUET)
     start = list(islice(lines, 1))  # no more: whoever writes into a pipe may wait for what we make of it
@@ -109,10 +109,6 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
             ((where, jsonl.parse_json(line, where)) for where, line in every_line), value, name, in_pieces
         )
     return _from_document(every_line, name, in_pieces)
-
-
-def _is_openpi_folder(path: str | Path) -> bool:
-    return str(path) != "-" and (Path(path) / "id_answers.jsonl").is_file()
 
 
 Lines: TypeAlias = Iterator[tuple[str, bytes]]
@@ -285,16 +281,10 @@ def lost(records: Iterable[AnyRecord], format: Format) -> list[str]:
         return list(found)
     held = _HELD[format]
     for trace in traces:
-        parts: list[tuple[str, Record]] = [
-            ("procedure", trace.procedure),
-            *(("change", change) for change in trace.changes),
-        ]
-        for kind, part in parts:
-            given = part.model_fields_set - held[kind]
+        parts: list[Record] = [trace.procedure, *trace.changes, trace]
+        for kind, part in zip(["procedure", *["change"] * len(trace.changes), "trace"], parts, strict=True):
+            given = part.model_fields_set - held[kind] - {"procedure", "changes", "provenance"}
             found |= {f"{kind}.{name}": None for name in sorted(given) if _says_something(part, name)}
-        for name in sorted(trace.model_fields_set - held["trace"] - {"procedure", "changes", "provenance"}):
-            if _says_something(trace, name):
-                found[f"trace.{name}"] = None
     if format == "openpi-c-clustered" and any(c.cluster is None for trace in traces for c in trace.changes):
         found["changes without a cluster"] = None
     if format == "openpi2" and any(len({r.rater for r in trace.salience}) > 1 for trace in traces):

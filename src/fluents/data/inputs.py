@@ -52,15 +52,11 @@ def _all(files: list[str], goal: str | None, skipped: list[FluentsError] | None)
                 raise
             skipped.append(error)
     if skipped and not found:
-        raise skipped[0] if len(skipped) == 1 else _nothing_read(skipped)
-
-
-def _nothing_read(skipped: list[FluentsError]) -> InputError:
-    return InputError(
-        f"none of the {len(skipped)} inputs can be read. The first: {skipped[0].what}",
-        where=skipped[0].where,
-        fix=skipped[0].fix,
-    )
+        first = skipped[0]
+        if len(skipped) == 1:
+            raise first
+        what = f"none of the {len(skipped)} inputs can be read. The first: {first.what}"
+        raise InputError(what, where=first.where, fix=first.fix)
 
 
 def _procedures(file: str, goal: str | None) -> Iterator[Procedure]:

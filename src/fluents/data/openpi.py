@@ -256,11 +256,11 @@ def _plain(sentence: str) -> str:
 
 def load(split: str) -> Iterator[Trace]:
     """OpenPI v1.0: the gold splits, the same in the format GPT-2 was trained on, and GPT-2's released predictions."""
-    if split.startswith("formatted-"):
-        path = f"data/formatted_for_gpt2/{split.removeprefix('formatted-')}.jsonl"
-        return traces((row(where, line) for where, line in file_catalogue.lines("openpi", path)), f"openpi:{split}")
-    if split.startswith("gpt2-"):
-        path = f"emnlp2020-predictions/predictions/on_openpi_v1.0/{split.removeprefix('gpt2-')}.predictions.jsonl"
+    kind, _, part = split.rpartition("-")
+    if kind:
+        path = f"data/formatted_for_gpt2/{part}.jsonl"
+        if kind == "gpt2":
+            path = f"emnlp2020-predictions/predictions/on_openpi_v1.0/{part}.predictions.jsonl"
         return traces((row(where, line) for where, line in file_catalogue.lines("openpi", path)), f"openpi:{split}")
     names = ["id_question", "id_question_metadata", "id_answers"] + ["id_answers_metadata"] * (split != "train")
     columns = [file_catalogue.lines("openpi", f"data/gold/{split}/{name}.jsonl") for name in names]

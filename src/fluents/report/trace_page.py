@@ -40,7 +40,9 @@ def to_html(
     """
     traces, gold = [traces] if isinstance(traces, Trace) else traces, [gold] if isinstance(gold, Trace) else gold
     expected = {trace.id: trace for trace in gold or ()}
-    _require_distinct_ids(gold or ())
+    if len(expected) < len(gold or ()):
+        repeated, _ = Counter(trace.id for trace in gold or ()).most_common(1)[0]
+        raise InputError(f"gold has more than one procedure with the id {repeated}")
     matrices = [matrix_of(trace, expected.get(trace.id)) for trace in traces]
     if title is None:
         title = matrices[0].goal if len(matrices) == 1 else "What changes, step by step"
@@ -55,12 +57,6 @@ def to_html(
         js=js,
         policy=policy(css, js),
     )
-
-
-def _require_distinct_ids(gold: Sequence[Trace]) -> None:
-    for procedure_id, count in Counter(trace.id for trace in gold).items():
-        if count > 1:
-            raise InputError(f"gold has more than one procedure with the id {procedure_id}")
 
 
 def visible(value: object) -> object:

@@ -29,13 +29,10 @@ MAX_TITLE_LENGTH = 1000
 
 # Every pattern is kept from running past the next "<" or ">", so that a hostile page takes linear time.
 _DATA = re.compile(r"<script\b[^<>]*\btype\s*=\s*[\"']?application/ld\+json\b[^<>]*>", re.IGNORECASE)
-_DATA_END = re.compile("</script", re.IGNORECASE)
 _META = re.compile(r"<meta\b[^<>]*>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"\b(property|name|content)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _HEADING = re.compile(r"<h1\b[^<>]*>", re.IGNORECASE)
-_HEADING_END = re.compile("</h1", re.IGNORECASE)
 _TITLE = re.compile(r"<title\b[^<>]*>", re.IGNORECASE)
-_TITLE_END = re.compile("</title", re.IGNORECASE)
 _BLOCK = re.compile(r"</?(?:p|br|li|ul|ol|div|h[1-6])\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _SEPARATOR = re.compile(r"\s+(?:[|·•–—»-]|::)\s+")
@@ -111,7 +108,7 @@ def _pruned(text: str) -> str:
 
 def _procedures(text: str) -> Iterator[dict[str, Any]]:
     """The recipes and how-tos among a page's JSON-LD, wherever they stand in it, in order."""
-    for block in _inside(text, _DATA, _DATA_END, len(text)):
+    for block in _inside(text, _DATA, "script", len(text)):
         try:
             found = [json.loads(block, strict=False)]
         except (ValueError, RecursionError):  # broken data is not the reader's fault: the page may still be read
@@ -176,8 +173,8 @@ def _words(value: Any) -> str:
 def _title(text: str) -> str:
     """The page's og:title, else its first heading, else its <title>; without the name of the site."""
     meta = _meta(text)
-    headings = [words for found in _inside(text, _HEADING, _HEADING_END, MAX_TITLE_LENGTH) if (words := _words(found))]
-    stated = meta.get("og:title") or next(map(_words, _inside(text, _TITLE, _TITLE_END, MAX_TITLE_LENGTH)), "")
+    headings = [words for found in _inside(text, _HEADING, "h1", MAX_TITLE_LENGTH) if (words := _words(found))]
+    stated = meta.get("og:title") or next(map(_words, _inside(text, _TITLE, "title", MAX_TITLE_LENGTH)), "")
     site = meta.get("og:site_name", "").lower()
     for heading in headings:
         if stated.lower().startswith(heading.lower()) and heading.lower() != site:
@@ -198,8 +195,9 @@ def _meta(text: str) -> dict[str, str]:
     return found
 
 
-def _inside(text: str, start: re.Pattern[str], end: re.Pattern[str], length: int) -> Iterator[str]:
+def _inside(text: str, start: re.Pattern[str], name: str, length: int) -> Iterator[str]:
     """What stands between the start tag and the end tag of the first elements of a kind, cut to a length."""
+    end = re.compile(f"</{name}", re.IGNORECASE)
     for count, tag in enumerate(start.finditer(text)):
         close = end.search(text, tag.end())
         if close is None or count == MAX_ELEMENTS_OF_A_KIND:
