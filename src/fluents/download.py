@@ -130,11 +130,8 @@ def alone(target: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=LOCK_TIMEOUT)
     except Timeout:
-        raise DataMissingError(
-            f"another process has been downloading {target.name} for {LOCK_TIMEOUT / 60:g} minutes",
-            where=target,
-            fix="wait for it or stop it, then run this again",
-        ) from None
+        what = f"another process has been downloading {target.name} for {LOCK_TIMEOUT / 60:g} minutes"
+        raise DataMissingError(what, where=target, fix="wait for it or stop it, then run this again") from None
     try:
         yield
     finally:
@@ -167,11 +164,8 @@ class _Transfer:
             found = self.mismatch()
         if found:
             self.part.unlink()
-            raise ChecksumError(
-                f"{self.name} is not the file it should be: {found}",
-                where=self.address,
-                fix="run this again; if it fails again, the file at this address has changed",
-            )
+            fix = "run this again; if it fails again, the file at this address has changed"
+            raise ChecksumError(f"{self.name} is not the file it should be: {found}", where=self.address, fix=fix)
 
     @property
     def name(self) -> str:

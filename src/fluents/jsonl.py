@@ -80,17 +80,11 @@ def is_ours(value: object) -> bool:
 def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
     version, kind = value.pop("fluents", None), value.pop("kind", None)
     if version is None or kind is None:
-        raise InputError(
-            'not a fluents record: the keys "fluents" and "kind" are missing',
-            where=where,
-            fix="`fluents data convert` turns the published shapes into ours",
-        )
+        fix = "`fluents data convert` turns the published shapes into ours"
+        raise InputError('not a fluents record: the keys "fluents" and "kind" are missing', where=where, fix=fix)
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
-        raise InputError(
-            f"format version {version!r}, but this fluents reads up to {FORMAT_VERSION}",
-            where=where,
-            fix=f"{install_command()} --upgrade",
-        )
+        what = f"format version {version!r}, but this fluents reads up to {FORMAT_VERSION}"
+        raise InputError(what, where=where, fix=f"{install_command()} --upgrade")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"unknown kind of record {kind!r}", where=where, fix=f"one of: {', '.join(KINDS)}")
     return KINDS[kind]
@@ -101,14 +95,7 @@ def parse_json(data: bytes, where: str) -> Any:
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError as bad:
-            raise InputError(
-                f"invalid UTF-8: byte 0x{data[bad.start]:02x} at offset {bad.start}",
-                where=where,
-                fix="save the file as UTF-8",
-            ) from None
+        decoded(data, where)
         if str(error).startswith("EOF while parsing"):
             raise InputError(
                 "truncated: this ends in the middle of a record", where=where, fix="copy or make the file again"
@@ -116,6 +103,15 @@ def parse_json(data: bytes, where: str) -> Any:
         raise InputError(f"malformed JSON: {error}", where=where) from None
     _refuse_repeated_keys(data, where)
     return value
+
+
+def decoded(data: bytes, where: str) -> str:
+    """The text of UTF-8, or an InputError."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        what = f"invalid UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+        raise InputError(what, where=where, fix="save the file as UTF-8") from None
 
 
 def _refuse_repeated_keys(data: bytes, where: str) -> None:
@@ -209,11 +205,8 @@ def _as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
     data = stream.read(MAX_LINE_BYTES + 1)
     _close(stream)
     if len(data) > MAX_LINE_BYTES:
-        raise InputError(
-            f"a file in {encoding.upper()} of more than {MAX_LINE_BYTES // 2**20} MB",
-            where=name,
-            fix="save it as UTF-8",
-        )
+        fix = "save it as UTF-8"
+        raise InputError(f"a file in {encoding.upper()} of more than {MAX_LINE_BYTES // 2**20} MB", where=name, fix=fix)
     try:
         return io.BytesIO(data.decode(encoding).encode())
     except UnicodeError as error:
@@ -239,11 +232,8 @@ def read_lines(path: str | Path, *, binary: bytes | None = None) -> Iterator[tup
                 yield where, line + stream.read()
                 return
             if len(line) > MAX_LINE_BYTES:
-                raise InputError(
-                    f"this line is longer than {MAX_LINE_BYTES // 2**20} MB",
-                    where=where,
-                    fix="JSONL holds one record a line: is this another kind of file?",
-                )
+                fix = "JSONL holds one record a line: is this another kind of file?"
+                raise InputError(f"this line is longer than {MAX_LINE_BYTES // 2**20} MB", where=where, fix=fix)
             if line.strip():
                 yield where, line
     finally:

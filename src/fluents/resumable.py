@@ -130,11 +130,8 @@ class ResumableOutput:
     def _open(self) -> None:
         if self.part.exists() and not self._is_void():
             if not self._resume:
-                raise InputError(
-                    "this file holds the results of an interrupted run",
-                    where=self.part,
-                    fix="go on with `resume`, or delete this file to begin anew",
-                )
+                fix = "go on with `resume`, or delete this file to begin anew"
+                raise InputError("this file holds the results of an interrupted run", where=self.part, fix=fix)
             self._read_part()
             return
         found: list[Trace] = []

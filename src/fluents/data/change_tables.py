@@ -15,7 +15,7 @@ from typing import Any
 
 from fluents.data.openpi import MAX_STEP, goal_of
 from fluents.errors import FluentsWarning, InputError
-from fluents.jsonl import json_type, wrong_shape_is_input_error
+from fluents.jsonl import decoded, json_type, wrong_shape_is_input_error
 from fluents.records import UNKNOWN_STEP, Procedure, Provenance, Reject, StateChange, Trace
 
 EXAMPLE = "id,step,entity,attribute,before,after\n    tea,1,water,temperature,cold,hot"
@@ -49,15 +49,15 @@ def is_row(value: Mapping[str, Any]) -> bool:
 def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """("file:line", row) for each row of a CSV or TSV file with a header."""
     where, first = next(lines)
-    header = _cells(_decoded(first, where))
+    header = _cells(decoded(first, where))
     place = [where]
 
     def text() -> Iterator[str]:
         for place[0], line in lines:
-            yield _decoded(line, place[0])
+            yield decoded(line, place[0])
 
     try:
-        for cells in csv.reader(text(), delimiter=_delimiter(_decoded(first, where))):
+        for cells in csv.reader(text(), delimiter=_delimiter(decoded(first, where))):
             if len(cells) < len(header) or any(cell.strip() for cell in cells[len(header) :]):
                 fix = "quote cells that hold the delimiter"
                 raise InputError(f"{len(cells)} cells, but the header has {len(header)}", where=place[0], fix=fix)
@@ -76,13 +76,6 @@ def csv_text(traces: Iterable[Trace]) -> str:
             row = {"id": trace.id, "goal": trace.procedure.goal, "step": step, "text": words}
             writer.writerows([row | change.model_dump(include=_OF_CHANGES) for change in changes] or [row])
     return text.getvalue()
-
-
-def _decoded(line: bytes, where: str) -> str:
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        raise InputError("invalid UTF-8", where=where, fix="save the file as UTF-8") from None
 
 
 def _delimiter(line: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fluents.errors import InputError
-from fluents.jsonl import read_lines
+from fluents.jsonl import decoded, read_lines
 from fluents.records import Procedure, Provenance, StateChange, Trace, id_from
 
 FOLDER = Path(__file__).parent / "corpus"
@@ -35,10 +35,7 @@ def read_compact(path: str | Path, dataset: str | None = None) -> Iterator[Trace
     seen: Counter[str] = Counter()
     block: list[tuple[str, str]] = []
     for where, line in read_lines(path):
-        try:
-            text = line.decode("utf-8").strip()
-        except UnicodeDecodeError as error:
-            raise InputError(f"invalid UTF-8: {error.reason}", where=where, fix="save the file as UTF-8") from None
+        text = decoded(line, where).strip()
         if text.startswith("## ") and block:
             yield _trace(block, seen, dataset)
             block = []

@@ -103,11 +103,8 @@ def mirror_dir() -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        raise DataMissingError(
-            "FLUENTS_DATA_MIRROR does not name a folder",
-            where=folder,
-            fix="set it to a folder laid out as <owner>/<repo>/<path>, or unset it to use the cache",
-        )
+        fix = "set it to a folder laid out as <owner>/<repo>/<path>, or unset it to use the cache"
+        raise DataMissingError("FLUENTS_DATA_MIRROR does not name a folder", where=folder, fix=fix)
     return folder
 
 

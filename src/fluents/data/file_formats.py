@@ -173,11 +173,8 @@ def _whole(lines: Lines, name: str) -> bytes:
     for _, line in lines:
         size += len(line)
         if size > MAX_DOCUMENT_BYTES:
-            raise InputError(
-                f"a JSON document of more than {MAX_DOCUMENT_BYTES // 2**20} MB",
-                where=name,
-                fix="use JSONL, with one record on each line",
-            )
+            fix = "use JSONL, with one record on each line"
+            raise InputError(f"a JSON document of more than {MAX_DOCUMENT_BYTES // 2**20} MB", where=name, fix=fix)
         parts.append(line)
     return b"".join(parts)
 

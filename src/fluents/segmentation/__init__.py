@@ -16,13 +16,14 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from fluents.errors import FluentsWarning, InputError
-from fluents.jsonl import open_input
+from fluents.jsonl import decoded, open_input
 from fluents.records import Procedure, id_from
 from fluents.segmentation.layout import LayoutLine, is_part_title, is_title, read_layout, with_group_titles
 from fluents.segmentation.markup import is_page, plain_text, readable, without_html_blocks
@@ -211,26 +212,16 @@ def read_text(path: str | Path) -> str:
         if str(path) != "-":
             stream.close()
     if len(data) > MAX_TEXT_BYTES:
-        raise InputError(
-            f"the file is larger than {MAX_TEXT_BYTES // 2**20} MB",
-            where=name,
-            fix="put each procedure in its own file",
-        )
+        fix = "put each procedure in its own file"
+        raise InputError(f"the file is larger than {MAX_TEXT_BYTES // 2**20} MB", where=name, fix=fix)
     return _decoded(data, name).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _decoded(data: bytes, name: str) -> str:
-    try:
+    with suppress(UnicodeDecodeError):
         return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        encoding = _page_encoding(data)
-        if encoding:
-            return data.decode(encoding, errors="replace")
-        raise InputError(
-            f"invalid UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
-            where=name,
-            fix="save the file as UTF-8 plain text",
-        ) from None
+    encoding = _page_encoding(data)
+    return data.decode(encoding, errors="replace") if encoding else decoded(data, name)
 
 
 def _page_encoding(data: bytes) -> str | None:

@@ -176,27 +176,18 @@ def _checked(base: BaseWeights, *, trust_record: bool) -> Path:
     path = base.path
     try:
         if not path.is_file():
-            raise DataMissingError(
-                f"the base weights {base.name} are not on this machine",
-                where=path,
-                fix=f"fluents weights get {base.name}",
-            )
+            fix = f"fluents weights get {base.name}"
+            raise DataMissingError(f"the base weights {base.name} are not on this machine", where=path, fix=fix)
         before = CheckRecord.of(path, base.sha256)
         if trust_record and CheckRecord.read(path) == before:
             return path
         found = f"SHA-256 {sha256_of(path)}" if before.size == base.size else f"{before.size} bytes"
     except OSError as error:
-        raise DataMissingError(
-            f"cannot read the base weights {base.name}: {error.strerror}",
-            where=path,
-            fix="check the permissions of the file",
-        ) from None
+        what = f"cannot read the base weights {base.name}: {error.strerror}"
+        raise DataMissingError(what, where=path, fix="check the permissions of the file") from None
     if found != f"SHA-256 {base.sha256}":
         forget(path)
-        raise ChecksumError(
-            f"{path.name} is damaged: expected {base.size} bytes with SHA-256 {base.sha256}, found {found}",
-            where=path,
-            fix=f"fluents weights get {base.name}",
-        )
+        what = f"{path.name} is damaged: expected {base.size} bytes with SHA-256 {base.sha256}, found {found}"
+        raise ChecksumError(what, where=path, fix=f"fluents weights get {base.name}")
     before.write(path)  # of before hashing: a change meanwhile is seen next time
     return path

