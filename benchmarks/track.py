@@ -27,7 +27,7 @@ from fluents.trackers.llama_engine import Engine, free_cores
 from fluents.trackers.local import CONTEXT_PER_SLOT, GRAMMAR, SETTINGS
 from fluents.weights import ensure
 from fluents.weights.adapters import open_adapter
-from fluents.weights.embedded import merged
+from fluents.weights.gguf_files import merged
 
 SOUP = Path(__file__).parents[1] / "examples" / "tomato_soup.md"
 STEPS: dict[Setting, tuple[int, ...]] = {"fast": (1, 2, 3, 4, 5, 6), "default": (2, 3)}

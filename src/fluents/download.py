@@ -343,5 +343,23 @@ def is_unchanged(file: Path) -> bool:
     return True
 
 
+def made_once(target: Path, make: Callable[[Path], None]) -> Path:
+    """A file that `make` writes, kept; made again if it was damaged."""
+    with storing(target):
+        if is_unchanged(target):
+            return target
+        with alone(target):
+            if not is_unchanged(target):  # nobody made it while we waited
+                part = target.with_name(f"{target.name}.part")
+                try:
+                    make(part)
+                    sha256 = sha256_of(part)
+                    os.replace(part, target)
+                    CheckRecord.of(target, sha256).write(target)
+                finally:
+                    part.unlink(missing_ok=True)
+    return target
+
+
 def _record_path(file: Path) -> Path:
     return file.with_name(f"{file.name}.checked.json")

@@ -23,7 +23,7 @@ from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__
 from fluents.weights import ensure
 from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
-from fluents.weights.embedded import merged
+from fluents.weights.gguf_files import merged
 
 if TYPE_CHECKING:
     from fluents.text.embedders import Embedder

@@ -37,7 +37,7 @@ from fluents.trackers.llama_engine import Engine, WrittenAnswer
 from fluents.version import __version__
 from fluents.weights.adapters import ADAPTERS
 from fluents.weights.embedded import EmbeddedModel, open_embedded, warn_if_memory_is_short
-from fluents.weights.packed_adapter import unpacked
+from fluents.weights.gguf_files import unpacked
 
 LANGUAGES = ("en",)
 """The languages the shipped adapters were trained on."""

@@ -7,10 +7,10 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fluents.download import CheckRecord, alone, is_unchanged, sha256_of, sha256_once, storing
+from fluents.download import sha256_once
 from fluents.errors import DataMissingError, FluentsWarning, InputError
 from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
-from fluents.weights.base_weights import BASES, DEFAULT, find, is_checked, weights_dir
+from fluents.weights.base_weights import BASES, DEFAULT, find, is_checked
 from fluents.weights.fetch import ensure
 
 if TYPE_CHECKING:
@@ -116,61 +116,6 @@ def ensure_shown(name: str, console: Console | None = None, *, source: str | Non
     with Progress(TextColumn(base.name), *columns, console=console, transient=True) as progress:
         task = progress.add_task(base.name, total=base.size)
         return ensure(name, lambda done, total: progress.update(task, completed=done, total=total), source=source)
-
-
-def merged(base: Path, adapter: Path) -> Path:
-    """The base weights with an adapter added to them, in one file: every token then comes faster.
-
-    Made once (a few seconds), named after the adapter's content, and kept; made again if it was damaged.
-    """
-    target = weights_dir() / f"{base.stem}+{adapter.stem}-{sha256_of(adapter)[:16]}.gguf"
-    with storing(target):
-        if is_unchanged(target):
-            return target
-        with alone(target):
-            if not is_unchanged(target):  # nobody made it while we waited
-                part = target.with_name(f"{target.name}.part")
-                try:
-                    _merge(base, adapter, part)
-                    sha256 = sha256_of(part)
-                    os.replace(part, target)
-                    CheckRecord.of(target, sha256).write(target)
-                finally:
-                    part.unlink(missing_ok=True)
-    return target
-
-
-def _merge(base: Path, adapter: Path, out: Path) -> None:
-    """Adapted weights are written with 8 bits: with 4, rounding would undo much of the adapter."""
-    import gguf
-    import numpy as np
-
-    reader, lora = gguf.GGUFReader(str(base)), gguf.GGUFReader(str(adapter))
-    if gguf.Keys.Adapter.LORA_ALPHA not in lora.fields:
-        raise InputError("this GGUF is not a LoRA adapter", where=adapter)
-    alpha = float(lora.fields[gguf.Keys.Adapter.LORA_ALPHA].contents())
-    parts = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in lora.tensors}
-    writer = gguf.GGUFWriter(str(out), reader.fields["general.architecture"].contents())
-    for field in reader.fields.values():
-        if not field.name.startswith("GGUF.") and field.name != "general.architecture":  # which the writer adds
-            kinds = field.types
-            writer.add_key_value(field.name, field.contents(), kinds[0], sub_type=kinds[-1] if len(kinds) > 1 else None)
-    for tensor in reader.tensors:
-        down = parts.get(f"{tensor.name}.lora_a")
-        if down is None:
-            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
-            continue
-        up = parts[f"{tensor.name}.lora_b"]
-        plain = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-        if plain.shape != (len(up), down.shape[1]):
-            raise InputError("this adapter belongs to other base weights", where=adapter, fix="choose another adapter")
-        whole = plain + (up @ down) * np.float32(alpha / len(down))
-        kind = gguf.GGMLQuantizationType.Q8_0
-        writer.add_tensor(tensor.name, gguf.quants.quantize(whole.astype(np.float32), kind), raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def warn_if_memory_is_short(name: str) -> None:
