@@ -12,7 +12,7 @@ import pytest
 
 from faulty_server import Body, FaultyServer, in_turn
 from fluents.errors import InputError
-from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question, transport
+from fluents.llm import CutAnswer, EndpointError, NoAnswerError, Question
 from fluents.llm.cache import Cache
 from fluents.llm.endpoint import DOWN_AFTER, Endpoint
 from fluents.llm.usage import Usage
@@ -264,7 +264,7 @@ def test_a_server_that_does_not_speak_https_is_told_without_waiting_for_an_answe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It takes the call and says nothing, as many do: the long time that an answer may take is not for that."""
-    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("fluents.llm.endpoint.CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
         started = time.monotonic()

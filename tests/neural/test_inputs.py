@@ -14,7 +14,6 @@ from fluents.neural.inputs import (
     entities,
     key,
     merged,
-    past_changes,
     pieces,
     question,
     read_answer,
@@ -44,7 +43,7 @@ def test_each_paper_asks_in_its_own_way() -> None:
 
 
 def test_concat_states_tells_the_past_changes_behind_their_steps() -> None:
-    told = question(SOUP, 3, states=past_changes(TRACE, 3)).text()
+    told = question(SOUP, 3, states=[TRACE.at(1), TRACE.at(2)]).text()
     assert told == (
         "Make soup. Chop the leek. shape of leek was whole before and sliced, thin afterwards. "
         "Boil it. temperature of Leek was cold before and hot afterwards. Eat. Now, what happens?"

@@ -17,7 +17,7 @@ from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, Question, open_model
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
-from fluents.prompts.llm import JSON_TEXT, MAX_NAME_BYTES, json_list, json_object, quoted, render, system, whole_scene
+from fluents.prompts.llm import JSON_TEXT, json_list, json_object, quoted_name, render, system, whole_scene
 from fluents.records import AttributeCluster, EntityCluster, Reject, StateChange, Trace
 from fluents.scoring import Level
 from fluents.text.embedders import Embedder, StaticEmbedder
@@ -226,8 +226,8 @@ class PromptedThesaurus:
                 render(
                     PROMPTS[one.level],
                     scene=scene,
-                    entity=quoted(one.entity, MAX_NAME_BYTES),
-                    names=[quoted(name, MAX_NAME_BYTES) for name in one.names],
+                    entity=quoted_name(one.entity),
+                    names=[quoted_name(name) for name in one.names],
                     most=most,
                 ),
                 system=system(),

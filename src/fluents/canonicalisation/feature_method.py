@@ -9,7 +9,7 @@ from fluents.canonicalisation.pair_features import PairFeatures
 from fluents.canonicalisation.pair_scorer import corrected, shipped_scorer
 from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
-from fluents.prompts.llm import MAX_NAME_BYTES, json_object, quoted, render, system, whole_scene
+from fluents.prompts.llm import json_object, quoted_name, render, system, whole_scene
 from fluents.records import Reject, Trace
 from fluents.text.embedders import Embedder, StaticEmbedder
 
@@ -72,8 +72,8 @@ class VerifiedMethod:
                 render(
                     PROMPT,
                     scene=scene,
-                    first=quoted(one.names[first].name, MAX_NAME_BYTES),
-                    second=quoted(one.names[second].name, MAX_NAME_BYTES),
+                    first=quoted_name(one.names[first].name),
+                    second=quoted_name(one.names[second].name),
                 ),
                 system=system(),
                 schema=SCHEMA,

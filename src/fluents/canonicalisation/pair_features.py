@@ -116,36 +116,6 @@ def _contained(evidence: PairFeatures) -> Matrix:
     return _numbers((common == least) & (least > 0))
 
 
-def _inside(evidence: PairFeatures) -> Matrix:
-    """One name is the other with words before it: a kitchen towel and a towel."""
-    return _contained(evidence) * _shared(evidence.heads)
-
-
-def _part(evidence: PairFeatures) -> Matrix:
-    """One name's words are in the other's, which is of another kind: a towel and a towel rail."""
-    return _contained(evidence) * (1 - _shared(evidence.heads))
-
-
-def _head(evidence: PairFeatures) -> Matrix:
-    """One kind of thing, told apart by other words: a left foot and a right foot."""
-    return _shared(evidence.heads) * (1 - _contained(evidence))
-
-
-def _letters(evidence: PairFeatures) -> Matrix:
-    """Spelled alike."""
-    return _shared(evidence.letters)
-
-
-def _meaning(evidence: PairFeatures) -> Matrix:
-    """Other words for the same: alike as vectors. A word that both share is counted elsewhere."""
-    return _alike(evidence.meanings) * _numbers(_shared(evidence.words) == 0)
-
-
-def _states(evidence: PairFeatures) -> Matrix:
-    """Their states are alike."""
-    return _alike(evidence.states)
-
-
 def _steps(evidence: PairFeatures) -> Matrix:
     """They change in the same steps: the share of steps in common."""
     common, sizes = _shared(evidence.steps), _sizes(evidence.steps)
@@ -153,19 +123,21 @@ def _steps(evidence: PairFeatures) -> Matrix:
     return _numbers(common / np.where(together > 0, together, 1))
 
 
-def _fact(evidence: PairFeatures) -> Matrix:
-    """In one step at least both go from the same state to the same state."""
-    return _numbers(_shared(evidence.facts) > 0)
-
-
 KINDS: dict[str, Callable[[PairFeatures], Matrix]] = {
-    "inside": _inside,
-    "part": _part,
-    "head": _head,
-    "letters": _letters,
-    "meaning": _meaning,
-    "states": _states,
+    # One name is the other with words before it: a kitchen towel and a towel.
+    "inside": lambda evidence: _contained(evidence) * _shared(evidence.heads),
+    # One name's words are in the other's, which is of another kind: a towel and a towel rail.
+    "part": lambda evidence: _contained(evidence) * (1 - _shared(evidence.heads)),
+    # One kind of thing, told apart by other words: a left foot and a right foot.
+    "head": lambda evidence: _shared(evidence.heads) * (1 - _contained(evidence)),
+    # Spelled alike.
+    "letters": lambda evidence: _shared(evidence.letters),
+    # Other words for the same: alike as vectors. A word that both share is counted elsewhere.
+    "meaning": lambda evidence: _alike(evidence.meanings) * _numbers(_shared(evidence.words) == 0),
+    # Their states are alike.
+    "states": lambda evidence: _alike(evidence.states),
     "steps": _steps,
-    "fact": _fact,
+    # In one step at least both go from the same state to the same state.
+    "fact": lambda evidence: _numbers(_shared(evidence.facts) > 0),
 }
 """Every feature by its name."""

@@ -12,17 +12,7 @@ from fluents.canonicalisation.clusters import REASON, Grouped, Groups, NameList
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import Unreadable, UnreadableAnswer, ask_all, json_in
-from fluents.prompts.llm import (
-    JSON_TEXT,
-    MAX_NAME_BYTES,
-    json_list,
-    json_object,
-    of_others,
-    quoted,
-    render,
-    system,
-    whole_scene,
-)
+from fluents.prompts.llm import JSON_TEXT, json_list, json_object, of_others, quoted_name, render, system, whole_scene
 from fluents.records import AttributeCluster, EntityCluster, Procedure, Reject, Trace
 from fluents.scoring import Level
 from fluents.text.names import fold, one_line
@@ -79,8 +69,8 @@ class PromptedMethod:
         prompt = render(
             PROMPTS[one.level],
             scene=whole_scene(trace.procedure),
-            entity=quoted(one.entity, MAX_NAME_BYTES),
-            names=[quoted(one_line(named.name), MAX_NAME_BYTES) for named in one.names],
+            entity=quoted_name(one.entity),
+            names=[quoted_name(one_line(named.name)) for named in one.names],
             examples=self.examples.of(trace.procedure, one.level) if self.examples else [],
         )
         count = self.runs if one.level == "entities" else self.attribute_runs
@@ -196,14 +186,10 @@ def _example(
     trace: Trace, clusters: Sequence[EntityCluster] | Sequence[AttributeCluster], entity: str = ""
 ) -> ClusterExample:
     """Names by the alphabet: in the clusters' order the answer would be no more than where to put brackets."""
-    groups = [[_quoted(name) for name in cluster.mentions] for cluster in clusters if cluster.mentions]
+    groups = [[quoted_name(name) for name in cluster.mentions] for cluster in clusters if cluster.mentions]
     return ClusterExample(
         whole_scene(trace.procedure),
         tuple(sorted(name for group in groups for name in group)),
         '{"groups": [' + ", ".join(f"[{', '.join(group)}]" for group in groups) + "]}",
-        _quoted(entity),
+        quoted_name(entity),
     )
-
-
-def _quoted(name: str) -> str:
-    return quoted(name, MAX_NAME_BYTES)

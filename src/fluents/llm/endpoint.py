@@ -14,7 +14,7 @@ from fluents.errors import InputError
 from fluents.llm.cache import Cache, question_key
 from fluents.llm.credentials import OPENAI, checked_url, is_loopback
 from fluents.llm.question import CutAnswer, EndpointError, NoAnswerError, Question
-from fluents.llm.transport import bounded_client, could_not_connect, time_limits
+from fluents.llm.transport import bounded_client, could_not_connect
 from fluents.llm.usage import Meter, Usage
 from fluents.llm.wire_format import (
     LONGEST_ASKED_WAIT,
@@ -28,6 +28,9 @@ from fluents.llm.wire_format import (
     retry_after,
 )
 from fluents.text.plurals import counted
+
+CONNECT_SECONDS = 20.0
+"""Maximum time to connect: an answer may take long, but a server that is up accepts at once."""
 
 RETRIED = {408, 409, 425, 429}
 """Statuses below 500 that mean "later"."""
@@ -82,7 +85,7 @@ class Endpoint:
         # No proxy between this machine and itself.
         http = bounded_client(self.options.timeout, use_proxies=not is_loopback(self.base_url))
         kind = openai.OpenAI if self.base_url == OPENAI else _ThirdPartyClient
-        limits = time_limits(self.options.timeout)
+        limits = openai.Timeout(self.options.timeout, connect=min(self.options.timeout, CONNECT_SECONDS))
         self._client = kind(
             base_url=self.base_url, api_key=key or NO_KEY, timeout=limits, max_retries=0, http_client=http
         )
@@ -217,11 +220,8 @@ class Endpoint:
 
     def _fix(self, status: int) -> str:
         if status in (401, 403):
-            return (
-                "check the key"
-                if self._key.get_secret_value()
-                else "this endpoint wants a key: give `key_file` or `key_variable`"
-            )
+            wanted = "this endpoint wants a key: give `key_file` or `key_variable`"
+            return "check the key" if self._key.get_secret_value() else wanted
         if status == 404:
             return f"check the address (does it end in /v1?) and the model's name, {self.model}"
         return "check the address, the model's name and the parameters"

@@ -17,9 +17,6 @@ _bases = (base.__module__ for base in openai.DefaultHttpxClient.__mro__)
 _http: Any = import_module(next(module for module in _bases if not module.startswith("openai")).partition(".")[0])
 """httpx, under the name this version of the client uses it by."""
 
-CONNECT_SECONDS = 20.0
-"""Maximum time to connect: an answer may take long, but a server that is up accepts at once."""
-
 MAX_REPLY_BYTES = 16 * 2**20
 """No answer comes near this."""
 
@@ -61,11 +58,6 @@ def bounded_client(timeout: float, *, use_proxies: bool) -> Any:
         headers={"accept-encoding": "identity"},
         event_hooks={"response": [bound]},
     )
-
-
-def time_limits(timeout: float) -> openai.Timeout:
-    """For each piece of an answer so many seconds, and no longer than is sensible for the connection."""
-    return openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
 
 
 def could_not_connect(error: openai.APIConnectionError) -> bool:

@@ -42,7 +42,7 @@ def clustering(
     """Score the clusters of one prediction, or the mean over several runs'."""
     check_choice("mode", mode, Mode)
     check_choice("level", level, Level)
-    meant = _groupings(gold, level)
+    meant = gold if isinstance(gold, Mapping) else groupings_of(gold, level)
     said = _runs(pred, level)
     warnings = _disagreements(meant, said)
     if warnings and mode == "strict":
@@ -69,10 +69,6 @@ def groupings_of(traces: Iterable[Trace], level: Level) -> Groupings:
         for cluster in trace.clusters:
             found[trace.id, cluster.name] = [{one.name, *one.mentions} for one in cluster.attributes]
     return found
-
-
-def _groupings(source: Iterable[Trace] | Groupings, level: Level) -> Groupings:
-    return source if isinstance(source, Mapping) else groupings_of(source, level)
 
 
 def _runs(pred: Clusterings, level: Level) -> list[Groupings]:

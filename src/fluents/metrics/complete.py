@@ -70,18 +70,10 @@ def _published(gold: Trace, pred: Trace, expanded: bool) -> dict[int, Counts]:
     counts = {}
     for step, units in gold_units(gold, expanded=expanded).items():
         said = answers.get(step, ())
-        first_units = [_first_unit(sentence, units) for sentence in said]
-        found = {index for index in first_units if index is not None}
-        right = sum(index is not None for index in first_units)
-        counts[step] = (right, len(said), len(found), len(units))
+        units_of_answers = ([i for i, unit in enumerate(units) if any(answer in s for s in unit)] for answer in said)
+        first_units = [matching[0] for matching in units_of_answers if matching]
+        counts[step] = (len(first_units), len(said), len(set(first_units)), len(units))
     return counts
-
-
-def _first_unit(answer: str, units: list[list[str]]) -> int | None:
-    for index, sentences in enumerate(units):
-        if any(answer in sentence for sentence in sentences):
-            return index
-    return None
 
 
 Fields: TypeAlias = tuple[str, str, str, str]

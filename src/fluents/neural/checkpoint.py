@@ -133,14 +133,9 @@ def load(folder: Path, device: str) -> Trained:
         network = Network(
             _auto(config).from_config(config, dtype=torch.float32), memory=system_named(card.system).memory
         )
-        load_weights(network, folder / WEIGHTS)
+        with _clear_errors(str(folder / WEIGHTS)):
+            put_weights(network, load_file(str(folder / WEIGHTS)))
         return Trained(network.to(device).eval(), codec, card)
-
-
-def load_weights(network: Network, file: Path) -> None:
-    """Put the weights of a file into a network of the same shape."""
-    with _clear_errors(str(file)):
-        put_weights(network, load_file(str(file)))
 
 
 def put_weights(network: Network, found: dict[str, Any]) -> None:

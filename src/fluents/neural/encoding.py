@@ -15,7 +15,6 @@ from fluents.neural.inputs import (
     about,
     entities,
     key,
-    past_changes,
     pieces,
     question,
     sentences,
@@ -126,7 +125,7 @@ def taught(trace: Trace, system: NeuralSystem, style: Style, codec: Codec) -> li
     """A gold procedure's rows, a round for each of its annotated steps; history is gold as well."""
     rounds = []
     for step, _, changes in trace.by_step():
-        states = past_changes(trace, step) if system.states else None
+        states = [trace.at(earlier) for earlier in range(1, step)] if system.states else None
         whom: Iterable[str | None] = entities(changes) if system.entity else (None,)
         rows = []
         for entity in whom:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from fluents.errors import UnknownNameError
-from fluents.records import Procedure, Reject, StateChange, Trace
+from fluents.records import Procedure, Reject, StateChange
 from fluents.text.names import fold, one_line
 from fluents.text.template import NO_CHANGE_SENTENCE, parse_all, split_answers
 
@@ -162,8 +162,3 @@ def entities(changes: Iterable[StateChange]) -> list[str]:
 def about(changes: Iterable[StateChange], entity: str) -> list[StateChange]:
     """The changes of one entity."""
     return [change for change in changes if fold(change.entity) == fold(entity)]
-
-
-def past_changes(trace: Trace, step: int) -> list[tuple[StateChange, ...]]:
-    """The changes of every step before this one."""
-    return [trace.at(earlier) for earlier in range(1, step)]

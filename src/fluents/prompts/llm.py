@@ -82,9 +82,9 @@ def scene(procedure: Procedure, step: int, *, past: bool = True, known: Iterable
     """Goal, past steps, what is known by now, and the step in question."""
     return render(
         "scene-1",
-        goal=quoted(procedure.goal, MAX_NAME_BYTES),
+        goal=quoted_name(procedure.goal),
         past=_newest(procedure.steps[: step - 1]) if past else [],
-        known=[tuple(map(_name, (c.entity, c.attribute, c.after))) for c in tuple(known)[-MAX_KNOWN:]],
+        known=[tuple(map(quoted_name, (c.entity, c.attribute, c.after))) for c in tuple(known)[-MAX_KNOWN:]],
         number=step,
         text=quoted(procedure.steps[step - 1]),
     )
@@ -94,19 +94,20 @@ def whole_scene(procedure: Procedure) -> str:
     """Goal and all steps; of very many very long ones the beginnings."""
     each = min(MAX_STEP_BYTES, max(80, MAX_WHOLE_BYTES // max(1, len(procedure.steps))))
     steps = [(number, quoted(text, each)) for number, text in enumerate(procedure.steps, start=1)]
-    return render("procedure-1", goal=quoted(procedure.goal, MAX_NAME_BYTES), steps=steps)
+    return render("procedure-1", goal=quoted_name(procedure.goal), steps=steps)
 
 
 def about_step(prompt: str, scene: str, examples: Sequence[PromptExample] = (), **names: str) -> str:
     """A question about a step; `names` are the entity and the attribute, where the prompt is about them."""
-    return render(prompt, scene=scene, examples=examples, **{kind: _name(name) for kind, name in names.items()})
+    return render(prompt, scene=scene, examples=examples, **{kind: quoted_name(name) for kind, name in names.items()})
 
 
 def whole(procedure: Procedure, examples: Sequence[PromptExample] = ()) -> str:
     return render(WHOLE, scene=whole_scene(procedure), count=len(procedure.steps), examples=examples)
 
 
-def _name(text: str) -> str:
+def quoted_name(text: str) -> str:
+    """An entity, an attribute or a state between quotation marks."""
     return quoted(text, MAX_NAME_BYTES)
 
 

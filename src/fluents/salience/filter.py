@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from fluents.errors import InputError
-from fluents.records import Provenance, StateChange, Trace
+from fluents.records import Provenance, Salience, StateChange, Trace
 from fluents.salience.entities import canonical_names
 from fluents.salience.feature_rater import RATER
 from fluents.salience.rater import rate_salience
@@ -39,6 +39,10 @@ class Keep:
     def by_salience(self) -> bool:
         """Whether ratings decide at all."""
         return self.min_salience is not None or self.top is not None
+
+    def decided_by(self, rating: Salience) -> bool:
+        """Whether a rating is of the rater and the scope that decide."""
+        return (rating.step is None) == (self.scope == "global") and self.rater in (None, rating.rater)
 
     def __str__(self) -> str:
         """For a score's signature."""
@@ -89,9 +93,7 @@ def keep_salient(trace: Trace, wanted: Keep) -> Trace:
 
 
 def has_ratings(trace: Trace, wanted: Keep) -> bool:
-    return any(
-        (one.step is None) == (wanted.scope == "global") and wanted.rater in (None, one.rater) for one in trace.salience
-    )
+    return any(map(wanted.decided_by, trace.salience))
 
 
 def keep_rated(trace: Trace, wanted: Keep) -> Trace:
@@ -163,7 +165,7 @@ def _place(change: StateChange, scope: Scope, name_of: Mapping[str, str]) -> Ent
 
 def _deciding(trace: Trace, wanted: Keep) -> str | None:
     """Whose ratings decide: the rater that was named, or the only one there is."""
-    raters = sorted({one.rater for one in trace.salience if (one.step is None) == (wanted.scope == "global")})
+    raters = sorted({one.rater for one in filter(wanted.decided_by, trace.salience)})
     if wanted.rater is None and len(raters) > 1:
         raise InputError(
             "this procedure has ratings by several raters", where=trace.id, fix=f"choose one of: {', '.join(raters)}"
@@ -180,11 +182,10 @@ def _noted(provenance: Provenance, wanted: Keep) -> Provenance:
 
 def _ratings(trace: Trace, wanted: Keep) -> dict[EntityPlace, float]:
     """What the chosen rater said, of entities by their clusters' names; of two names in a cluster the higher counts."""
-    mine = [one for one in trace.salience if (one.step is None) == (wanted.scope == "global")]
     name_of = canonical_names(trace)
     found: dict[EntityPlace, float] = {}
-    for one in mine:
-        if one.value is not None and one.rater == wanted.rater:
+    for one in filter(wanted.decided_by, trace.salience):
+        if one.value is not None:
             place = name_of.get(one.entity, one.entity), one.step
             found[place] = max(found.get(place, one.value), one.value)
     return found

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from fluents.llm import LanguageModel, Question
 from fluents.llm.answers import THOUGHT_ENDS, Unreadable, UnreadableAnswer, ask_all
-from fluents.prompts.llm import MAX_NAME_BYTES, quoted, render, scene, system, whole_scene
+from fluents.prompts.llm import quoted_name, render, scene, system, whole_scene
 from fluents.records import Salience, Trace
 from fluents.salience.entities import rated_entities
 from fluents.salience.ridge import LEAST, MOST
@@ -78,7 +78,7 @@ def questions(trace: Trace, scopes: Sequence[Scope], form: Form = "paper") -> It
 
 def _asked(entity: str, step: int | None, text: str, scope: Scope, form: Form) -> RatingQuestion:
     name = f"salience-{scope}-1" if form == "paper" else f"salience-{scope}-{form}-1"
-    prompt = render(name, scene=text, entity=quoted(entity, MAX_NAME_BYTES))
+    prompt = render(name, scene=text, entity=quoted_name(entity))
     return RatingQuestion(entity, step, Question(prompt, system=system(), name=name, max_tokens=MAX_TOKENS))
 
 

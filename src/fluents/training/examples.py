@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fluents.prompts.local import Style, prompt, target
@@ -55,9 +55,10 @@ def render(example: TrainingExample, rng: random.Random, *, unknown_count: float
     it does not repeat itself. A share of the examples (`one_pass`) teaches the second under a name of its own.
     """
     single = rng.random() < one_pass
-    changes = sorted(example.changes, key=_folded) if single else rng.sample(example.changes, len(example.changes))
     if single:
-        changes = list(dict.fromkeys(changes))
+        changes = sorted(dict.fromkeys(example.changes), key=lambda fields: [field.lower() for field in fields])
+    else:
+        changes = rng.sample(example.changes, len(example.changes))
     count = None if rng.random() < unknown_count else len(changes)
     style = _SORTED[example.style] if single else example.style
     return prompt(example.procedure, example.step, style=style, count=count), target(changes)
@@ -75,7 +76,3 @@ def digest(items: Iterable[TrainingExample]) -> str:
     for example in items:
         found.update(json.dumps(render_fixed(example)).encode() + b"\n")
     return found.hexdigest()
-
-
-def _folded(fields: Sequence[str]) -> list[str]:
-    return [field.lower() for field in fields]

@@ -43,7 +43,12 @@ def sweep(
     with jsonl.atomic_output(out / "curve.csv") as stream:
         stream.write(_csv(found).encode())
     with jsonl.atomic_output(out / "curve.svg") as stream:
-        stream.write(curve_file(title, _points(found)).encode())
+        points = [
+            Point(f"{matcher} {penalty:g}", row["recall"], row["precision"], series)
+            for penalty, rows in found.items()
+            for series, (matcher, row) in enumerate(rows.items())
+        ]
+        stream.write(curve_file(title, points).encode())
     return found
 
 
@@ -53,11 +58,3 @@ def _csv(found: dict[float, Rows]) -> str:
         for matcher, row in rows.items():
             lines.append(f"{penalty:g},{matcher},{row['precision']:.2f},{row['recall']:.2f},{row['f1']:.2f}")
     return "\n".join(lines) + "\n"
-
-
-def _points(found: dict[float, Rows]) -> list[Point]:
-    return [
-        Point(f"{matcher} {penalty:g}", row["recall"], row["precision"], series)
-        for penalty, rows in found.items()
-        for series, (matcher, row) in enumerate(rows.items())
-    ]

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, open_model
-from fluents.records import Procedure, Provenance, StateChange, Trace
+from fluents.records import Procedure, Provenance, Trace
 from fluents.text.names import mentioned, one_line
 from fluents.trackers import Listener, Tracker
 from fluents.trackers.concurrent import side_by_side
@@ -131,7 +131,11 @@ class LlmTracker(Tracker):
     def _joined(self, done: Trace, pipeline: Pipeline, batch: QuestionBatch) -> Trace:
         """What was done before and what was found since, step by step."""
         before = set(done.covered_steps)
-        found = [change for change in pipeline.changes if change.step not in before]
+        found = [
+            change.replace(mentioned=mentioned(done.procedure, change.step, change.entity))
+            for change in pipeline.changes
+            if change.step not in before
+        ]
         unread = [reject for reject in batch.rejects if reject.step not in before]
         rejects = sorted([*(one for one in done.rejects if one.step in before), *unread], key=lambda one: one.step or 0)
         covered = sorted(before | pipeline.answered)
@@ -142,16 +146,11 @@ class LlmTracker(Tracker):
         prompts = dict.fromkeys([*filter(None, (done.provenance.prompt or "").split(" + ")), *batch.used])
         return Trace(
             procedure=done.procedure,
-            changes=tuple(sorted([*done.changes, *_mentioning(done.procedure, found)], key=lambda one: one.step)),
+            changes=tuple(sorted([*done.changes, *found], key=lambda one: one.step)),
             covered=None if len(covered) == len(done.procedure.steps) else tuple(covered),
             rejects=tuple(rejects),
             provenance=made.replace(prompt=" + ".join(prompts) or None),
         )
-
-
-def _mentioning(procedure: Procedure, changes: Iterable[StateChange]) -> Iterable[StateChange]:
-    for change in changes:
-        yield change.replace(mentioned=mentioned(procedure, change.step, change.entity))
 
 
 def llm_tracker(
