@@ -89,6 +89,7 @@ def item_agreement(items: Iterable[Item], *, level: MeasurementLevel = "nominal"
     if not comparable:
         raise InputError("no item was rated by two raters", fix="agreement needs items that several raters rated")
     values = _values(comparable, level)
+    cells = [f"{c},{k}" for c, k in combinations_with_replacement(range(len(values)), 2)]
     left_out = len(given) - len(comparable)
     figures: Figures = {
         "agreement": {"share": ShareOf("agreed", "items")},
@@ -96,7 +97,7 @@ def item_agreement(items: Iterable[Item], *, level: MeasurementLevel = "nominal"
     }
     return Score(
         "agreement",
-        Statistics.collect(("agreed", "items", *_cells(len(values))), _rows(comparable, values)),
+        Statistics.collect(("agreed", "items", *cells), _rows(comparable, values)),
         figures,
         Signature.of("agreement", "strict", level=level),
         (f"{left_out} of {len(given)} items have fewer than two answers and are left out",) if left_out else (),
@@ -113,10 +114,6 @@ def _values(items: Iterable[Item], level: MeasurementLevel) -> list[Rating]:
     if level != "nominal" and len(numbers) < len(values):
         raise InputError(f"{level} agreement needs numbers", fix="use `level` nominal for labels")
     return sorted(values, key=lambda value: (isinstance(value, str), value))
-
-
-def _cells(values: int) -> list[str]:
-    return [f"{c},{k}" for c, k in combinations_with_replacement(range(values), 2)]
 
 
 def _rows(items: Iterable[Item], values: Sequence[Rating]) -> Iterator[StepRow]:

@@ -86,7 +86,7 @@ class _Side(NamedTuple):
 def _rows(
     alignment: Alignment, matchers: Mapping[str, Matcher], mode: Mode, embed: Embedder, origins: Counter[str]
 ) -> Iterator[StepRow]:
-    pairs = iter(alignment)
+    pairs, strict = iter(alignment), mode == "strict"
     while block := list(islice(pairs, _STEPS_AT_ONCE)):
         sides = [(_gold(gold, mode), _predicted(pred, mode)) for gold, pred in block]
         unknown = (side for both in sides for side in both if side.given is None and len(side.texts) > 1)
@@ -99,7 +99,10 @@ def _rows(
             counts = len(set(pred_labels)), len(set(gold_labels))
             values: list[float] = []
             for match in matchers.values():
-                scores = _pair_scores(gold.answers, pred.answers, match, identical_is_one=mode == "strict")
+                scores = [
+                    [1.0 if strict and said.fields == meant.fields else match(meant, said) for meant in gold.answers]
+                    for said in pred.answers
+                ]
                 values += cluster_statistics(scores, gold_labels, pred_labels)
             yield step.procedure_id, step.step, (*values, *counts)
 
@@ -137,20 +140,10 @@ def _unique(step: StepAnswers, mode: Mode) -> _Side:
     return _Side([answer for _, answer in by_fields.values()], [text for text, _ in by_fields.values()])
 
 
-def _pair_scores(
-    gold: Sequence[Answer], pred: Sequence[Answer], match: Matcher, *, identical_is_one: bool
-) -> list[list[float]]:
-    """A row for every prediction, a column for every gold answer."""
-    return [
-        [1.0 if identical_is_one and said.fields == meant.fields else match(meant, said) for meant in gold]
-        for said in pred
-    ]
-
-
 def cluster_statistics(
     scores: Sequence[Sequence[float]], gold_labels: Sequence[int], pred_labels: Sequence[int]
 ) -> tuple[float, float, float, float]:
-    """Precision, recall, F1, and the sum of the matches of assigned clusters."""
+    """Precision, recall, F1, and the sum of the matches of assigned clusters; `scores` has a row a prediction."""
     if not gold_labels or not pred_labels:
         return float(not pred_labels), float(not gold_labels), float(not pred_labels and not gold_labels), 0.0
     from scipy.optimize import linear_sum_assignment

@@ -49,7 +49,9 @@ def clustering(
         raise InputError("; ".join(warnings), fix="compat mode scores what both sides have")
     columns = [f"{run}.{part}" for run in range(len(said)) for part in _Counts._fields]
     figures = _figures(len(said), mode)
-    signature = Signature.of("clustering", mode, level=level, runs=len(said), data=_hash(meant))
+    content = sorted((key, sorted(sorted(cluster) for cluster in grouping)) for key, grouping in meant.items())
+    data = hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    signature = Signature.of("clustering", mode, level=level, runs=len(said), data=data)
     return Score(
         "clustering", Statistics.collect(columns, _rows(meant, said, mode, level)), figures, signature, warnings
     )
@@ -180,8 +182,3 @@ def _figures(runs: int, mode: Mode) -> Figures:
         name: MeanOf([Ratio(f"{run}.mean_{name}") for run in range(runs)]) for name in ("precision", "recall", "f1")
     }
     return figures
-
-
-def _hash(gold: Groupings) -> str:
-    content = sorted((key, sorted(sorted(cluster) for cluster in grouping)) for key, grouping in gold.items())
-    return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -152,7 +152,9 @@ def hallucinations(path: str | Path) -> Score:
     seen: set[tuple[str, int, str]] = set()
     empty: list[str] = []
     for where, line in _form_lines(path):
-        procedure, step = _shown(line["procedure"]), _step(line["step"], where)
+        if not (line["step"].isdecimal() and len(line["step"]) < 10):
+            raise InputError(f"{line['step']!r} is not the number of a step", where=where)
+        procedure, step = _shown(line["procedure"]), int(line["step"])
         if (procedure, step, line["answer"]) in seen:
             raise InputError("the form has this change twice", where=where)
         seen.add((procedure, step, line["answer"]))
@@ -192,12 +194,6 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
             raise InputError("not UTF-8", where=path, fix="save the table as UTF-8") from None
         except csv.Error as error:
             raise InputError(f"not a CSV table: {error}", where=path) from None
-
-
-def _step(text: str, where: str) -> int:
-    if not (text.isdecimal() and len(text) < 10):
-        raise InputError(f"{text!r} is not the number of a step", where=where)
-    return int(text)
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")

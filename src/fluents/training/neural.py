@@ -16,12 +16,13 @@ from fluents.errors import FluentsError, InputError, needs_extra
 from fluents.metrics.original import original
 from fluents.neural.checkpoint import WEIGHTS, Trained, begin, save_shape, save_weights, weights
 from fluents.neural.emem import WithMemory
+from fluents.neural.encoding import side_by_side
 from fluents.neural.inputs import Style, SystemName
 from fluents.neural.network import Network, enough_memory
 from fluents.records import Trace
 from fluents.trackers.neural import NeuralSettings, traces
 from fluents.training.checkpoint_state import load_state, save_state
-from fluents.training.neural_batches import TrainingUnit, batches, packed, rounds_of, units
+from fluents.training.neural_batches import TrainingUnit, batches, packed, units
 from fluents.training.neural_log import RunLog, about_run
 from fluents.training.neural_settings import NeuralTrainingSettings
 
@@ -182,7 +183,7 @@ class _Run:
             parts, share = [batch[:1]], 0.0
         for number, part in enumerate(parts, start=1):
             with nullcontext() if number == len(parts) else self.accelerator.no_sync(self.model):
-                one = self.model(rounds_of(part))
+                one = self.model(side_by_side([unit.rounds for unit in part]))
                 self.accelerator.backward(one * share)
             loss += one.detach() * bool(share)
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), 1.0)
@@ -214,7 +215,7 @@ class _Run:
         near = packed(sorted(self.dev_units, key=lambda unit: unit.size), max(32, self.settings.batch))
         with torch.no_grad(), enough_memory(_SMALLER), self.accelerator.autocast():
             for batch in near[self.accelerator.process_index :: self.accelerator.num_processes]:
-                total += self.network(rounds_of(batch))
+                total += self.network(side_by_side([unit.rounds for unit in batch]))
         return float(self.accelerator.reduce(total)) / sum(unit.tokens for unit in self.dev_units)
 
     def _dev_f1(self, matcher: str) -> float:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fluents.neural.encoding import Codec, EncodedRow, side_by_side, taught
+from fluents.neural.encoding import Codec, EncodedRow, taught
 from fluents.neural.inputs import NeuralSystem, Style
 from fluents.records import Trace
 
@@ -85,8 +85,3 @@ def packed(items: Iterable[TrainingUnit], rows: int) -> list[list[TrainingUnit]]
         cut[-1].append(unit)
         held += unit.rows
     return cut
-
-
-def rounds_of(batch: Sequence[TrainingUnit]) -> list[list[EncodedRow]]:
-    """A batch as the network takes it."""
-    return side_by_side([unit.rounds for unit in batch])

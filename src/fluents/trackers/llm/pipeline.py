@@ -32,7 +32,8 @@ class Shots:
         self.source = source
         self._count = count
         draw = random.Random(seed)
-        usable = [(trace, whole) for trace in traces if (whole := _whole_changes(trace))]
+        shown = ((trace, [c for c in trace.changes if c.before.strip() and c.after.strip()]) for trace in traces)
+        usable = [(trace, whole) for trace, whole in shown if whole]
         draw.shuffle(usable)
         self._drawn = [(trace, whole, draw.choice(whole)) for trace, whole in usable]
 
@@ -41,11 +42,6 @@ class Shots:
         drawn = ((one[0].procedure, one) for one in self._drawn)
         others = of_others(drawn, procedure, self._count, self.source)
         return [_example(prompt, trace.procedure, changes, chosen, past) for trace, changes, chosen in others]
-
-
-def _whole_changes(trace: Trace) -> list[StateChange]:
-    """The changes that can be shown: with both their states."""
-    return [change for change in trace.changes if change.before.strip() and change.after.strip()]
 
 
 def _example(
