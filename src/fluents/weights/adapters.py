@@ -78,9 +78,7 @@ _SHIPPED = (
     _transcript("small", "98aba93ec46216592cdd167db4f90101c175d6aca3dac3be3a46a6a052ea8839"),
     _transcript("base", "bab1fe4ab11d05107fbd06a926ff805e848e33879532cb6f90066d1f863df597"),
     _openpi(
-        "openpi-c",
-        "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45",
-        "for tiny, trained on OpenPI-C",
+        "openpi-c", "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45", "for tiny, trained on OpenPI-C"
     ),
     _openpi(
         "both",
