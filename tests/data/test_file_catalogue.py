@@ -190,7 +190,7 @@ def test_a_file_is_hashed_once_per_process(own_cache: Path, monkeypatch: pytest.
         hashed.append(path)
         return sha256_of(path)
 
-    monkeypatch.setattr(file_catalogue, "sha256_of", counting)
+    monkeypatch.setattr("fluents.download.sha256_of", counting)
     write_mirror(own_cache)
     assert local_path(OURS[0]) == local_path(OURS[0])
     assert len(hashed) == 1
@@ -201,7 +201,7 @@ def test_a_file_that_may_not_be_read(own_cache: Path, monkeypatch: pytest.Monkey
         raise PermissionError(13, "Permission denied", str(path))
 
     write_mirror(own_cache)
-    monkeypatch.setattr(file_catalogue, "sha256_of", refuse)  # file modes do not stop an administrator
+    monkeypatch.setattr("fluents.download.sha256_of", refuse)  # file modes do not stop an administrator
     with pytest.raises(DataMissingError, match="Permission denied"):
         local_path(OURS[0])
 
