@@ -1,153 +1,206 @@
-"""How fast the embedded tracker is: against transformers' generate with the same weights, in one run.
+"""How fast the embedded tracker is, for each size whose weights are on this machine, in one run.
 
-    python benchmarks/track.py
+    python benchmarks/track.py              # all sizes
+    python benchmarks/track.py tiny small   # these
+    python benchmarks/track.py base --draft # also: whether `small` drafting for `base` pays
 
-Both answer the same prompts with the same settings on the same processors: `fast` (the likeliest answer) and `default`
-(16 samples a step). Also: the peak memory of a process that tracks, and the time from its start to the first answer.
-The comparison needs the extra `train`; the rest does not.
+For one pass over a procedure of twelve steps: seconds a step, against a bare loop over the engine with the same prompts
+and tokens; the first step against the twelfth; eight samples against one pass; the peak memory of a process that
+tracks.
+Other programs slow all of these, so the ratios are what to look at.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+from fluents.data import corpus
 from fluents.decoding import Sampling
-from fluents.errors import MissingExtraError
-from fluents.prompts.local import MAX_PROMPT_BYTES, prompt
-from fluents.segmentation import read_text, segment
-from fluents.trackers import Setting
-from fluents.trackers.llama_engine import Engine, free_cores
-from fluents.trackers.local import CONTEXT_PER_SLOT, GRAMMAR, SETTINGS
-from fluents.weights import ensure
-from fluents.weights.adapters import open_adapter
-from fluents.weights.gguf_files import merged
+from fluents.prompts.transcript import Transcript
+from fluents.records import Procedure, StateChange
+from fluents.trackers.llama_engine import Engine, WrittenAnswer, free_cores
+from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker, transcript_engine
+from fluents.weights.base_weights import BASES, find, is_here
+from fluents.weights.embedded import EmbeddedModel, open_embedded
 
-SOUP = Path(__file__).parents[1] / "examples" / "tomato_soup.md"
-STEPS: dict[Setting, tuple[int, ...]] = {"fast": (1, 2, 3, 4, 5, 6), "default": (2, 3)}
-"""Which steps of the example are answered: the slower way, fewer."""
-
-Answering: TypeAlias = Callable[[str, Sampling], list[str]]
+STEPS = 12
+TOKENS = 48
+"""Written where the first step is compared with the last."""
 
 TRACK_ONE_STEP = """
 import sys
 from pathlib import Path
-from fluents.segmentation import segment
-from fluents.trackers import Listener, open_tracker
+from fluents.records import Procedure
+from fluents.trackers import open_tracker
 
-class Drafts(Listener):
-    def on_draft(self, line):
-        print("draft", flush=True)
-
-open_tracker(setting=sys.argv[1]).track(segment(sys.argv[2]), Drafts())
+open_tracker(model=sys.argv[1]).track(Procedure(goal="Fry an egg", steps=("Heat the oil in a large pan.",)))
 status = Path("/proc/self/status")
 lines = status.read_text().splitlines() if status.exists() else []
 print(next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), "unknown"))
 """
 
 
+class Recorded:
+    """The engine, remembering prompts, tokens and seconds."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.asked: list[tuple[str, int]] = []
+
+    def continue_from(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        *,
+        fresh: bool,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[WrittenAnswer]:
+        answers = self.engine.continue_from(prompt, sampling, seed, fresh=fresh, on_line=on_line)
+        self.asked.append((prompt, max(len(answer.tokens) for answer in answers)))
+        return answers
+
+
 def main() -> None:
-    model = merged(ensure(), open_adapter("both").path)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("sizes", nargs="*", default=list(BASES))
+    parser.add_argument("--draft", action="store_true", help="try `small` as a draft model for `base`")
+    chosen = parser.parse_args()
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg()) if hasattr(os, "getloadavg") else "unknown"
-    print(f"{os.cpu_count()} processors, {free_cores()} of them idle, load average {load}\n")
-    _processes()
-    try:
-        reference, count = _transformers(model)
-    except MissingExtraError as error:
-        print(f"\nno comparison: {error}")
-        reference, count = None, None
-    print(f"\n{'setting':10}{'':16}{'steps/s':>9}{'tokens/s':>10}")
-    for name, steps in STEPS.items():
-        ours = _measure(_engine(model, name), name, steps, count)
-        print(f"{name:10}{'fluents':16}{ours[0]:9.3f}{_shown(ours[1]):>10}")
-        if reference:
-            theirs = _measure(reference, name, steps, count)
-            print(f"{name:10}{'transformers':16}{theirs[0]:9.3f}{_shown(theirs[1]):>10}")
-            times = ours[0] / theirs[0], (ours[1] or 0) / (theirs[1] or 1)
-            print(f"{name:10}{'times faster':16}{times[0]:9.1f}{times[1]:10.1f}")
+    print(f"{os.cpu_count()} processors, {free_cores()} of them idle, load average {load}")
+    procedure = next(t.procedure for t in corpus.load("train") if len(t.procedure.steps) >= STEPS)
+    procedure = procedure.replace(steps=procedure.steps[:STEPS])
+    for size in chosen.sizes:
+        if is_here(find(size)):
+            measure(size, procedure)
+        else:
+            print(f"\n{size}: its weights are not on this machine")
+    if chosen.draft:
+        draft(procedure)
 
 
-def _processes() -> None:
-    """Peak memory, and the time from the start of a process to the first line an answer drafts, and to the first step's
-    end, once everything is in the cache."""
-    step = "Heat the oil in a large pot."
-    print(f"{'setting':10}{'first line':>12}{'first step':>12}{'peak memory':>14}")
-    for name in STEPS:
+def measure(size: str, procedure: Procedure) -> None:
+    embedded = open_embedded(size)
+    print(f"\n{size}")
+    with transcript_engine(embedded.base_path(), embedded.adapter.path) as engine:
+        bare(engine, [("\n", 1)])  # warm
+        ours, theirs, recorded, changes = _best_of(size, engine, procedure)
+        written = sum(tokens for _, tokens in recorded.asked)
+        print(f"  a step: {ours / STEPS:.2f} s, {written / STEPS:.0f} tokens written")
+        print(f"  against a bare loop over the engine: {ours / theirs:.2f} times its seconds (target: 1.15)")
+        first, last = _first_and_last(engine, procedure, changes)
+        print(f"  step 1: {first:.2f} s, step {STEPS}: {last:.2f} s: {last / first:.2f} times (target: 1.3)")
+    _samples(size, embedded, procedure)
+    command = [sys.executable, "-c", TRACK_ONE_STEP, size]
+    peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    print(f"  peak memory: {peak} MB (target: {find(size).memory // 10**6})", flush=True)
+
+
+def _best_of(
+    size: str, engine: Engine, procedure: Procedure, runs: int = 2
+) -> tuple[float, float, Recorded, tuple[StateChange, ...]]:
+    """The least seconds of tracking and of the bare loop, taken in turns; what was asked; and the changes."""
+    best = [float("inf"), float("inf")]
+    for _ in range(runs):
+        recorded = Recorded(engine)
+        tracker = TranscriptTracker(TranscriptSettings(model=size, min_confidence=0), recorded)
         started = time.perf_counter()
-        command = [sys.executable, "-c", TRACK_ONE_STEP, name, step]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-            lines = []
-            first = 0.0
-            for line in process.stdout or ():
-                first = first or time.perf_counter() - started
-                lines.append(line.strip())
-        if process.returncode:
-            raise SystemExit(f"tracking with the setting {name} failed")
-        print(f"{name:10}{first:10.1f} s{time.perf_counter() - started:10.1f} s{lines[-1]:>11} MB")
+        changes = tracker.track(procedure).changes
+        best[0] = min(best[0], time.perf_counter() - started)
+        best[1] = min(best[1], bare(engine, recorded.asked)[0])
+    return best[0], best[1], recorded, changes
 
 
-def _engine(model: Path, name: Setting) -> Answering:
-    slots = min(SETTINGS[name].sampling.samples, 16)
-    engine = Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT)
-    return lambda text, sampling: engine.sample(text, sampling, seed=1, grammar=GRAMMAR)
+def bare(engine: Engine, asked: list[tuple[str, int]]) -> tuple[float, dict[str, float]]:
+    """Seconds that llama.cpp alone takes for these prompts and numbers of tokens; and its own timings, added up."""
+    server: Any = engine._server
+    timings: dict[str, float] = {}
 
+    def receive(answer: Any) -> bool:
+        for name, value in ((answer[0] if isinstance(answer, list) else answer).get("timings") or {}).items():
+            timings[name] = timings.get(name, 0) + value
+        return False
 
-def _measure(
-    answer: Answering, name: Setting, steps: tuple[int, ...], count: Callable[[str], int] | None
-) -> tuple[float, float | None]:
-    """Steps and tokens a second."""
-    settings = SETTINGS[name]
-    procedure = segment(read_text(SOUP))
-    style = settings.voters[0].style
-    answer(prompt(procedure, 1, style=style), Sampling(samples=1, temperature=0, max_tokens=2))  # warm
-    answers: list[str] = []
     started = time.perf_counter()
-    for step in steps:
-        answers += answer(prompt(procedure, step, style=style), settings.sampling)
-    seconds = time.perf_counter() - started
-    return len(steps) / seconds, sum(map(count, answers)) / seconds if count else None
+    for number, (prompt, tokens) in enumerate(asked):
+        request = {"prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": False, "id_slot": 0}
+        server.handle_completions(request | {"cache_prompt": number > 0}, receive)
+    return time.perf_counter() - started, timings
 
 
-def _shown(tokens: float | None) -> str:
-    return "–" if tokens is None else f"{tokens:.0f}"
+def _first_and_last(engine: Engine, procedure: Procedure, changes: tuple[StateChange, ...]) -> tuple[float, float]:
+    """Seconds to read a step and to write so many tokens, where it is the first and where it is the last.
+
+    The step has the same text in both places, and what stands before it was read already.
+    """
+    seconds = []
+    for place in (1, STEPS):
+        steps = (*procedure.steps[: place - 1], procedure.steps[0])
+        transcript = Transcript(procedure.replace(steps=steps))
+        for step in range(1, place):
+            transcript.answer(change for change in changes if change.step == step)
+        before = transcript.prompt.removesuffix(f"Step {place}: {procedure.steps[0]}\n")
+        bare(engine, [(before, 1)])
+        started = time.perf_counter()
+        request = {"prompt": transcript.prompt, "max_tokens": TOKENS, "temperature": 0, "ignore_eos": True}
+        engine._server.handle_completions(request | {"id_slot": 0, "cache_prompt": True}, lambda _: False)
+        seconds.append(time.perf_counter() - started)
+    return seconds[0], seconds[1]
 
 
-def _transformers(model: Path) -> tuple[Answering, Callable[[str], int]]:
-    """The same weights in torch, 32 bits; and how many tokens a text has."""
-    from fluents.training.base_model import END, encode, load_model, load_tokenizer  # says what to install if it must
+def _samples(size: str, embedded: EmbeddedModel, procedure: Procedure, count: int = 8) -> None:
+    """Eight samples against one pass, over the first steps."""
+    few = procedure.replace(steps=procedure.steps[:3])
+    seconds = []
+    for samples in (1, count):
+        with transcript_engine(embedded.base_path(), embedded.adapter.path, samples) as engine:
+            tracker = TranscriptTracker(TranscriptSettings(model=size, samples=samples), engine)
+            started = time.perf_counter()
+            tracker.track(few)
+            seconds.append(time.perf_counter() - started)
+    print(
+        f"  {count} samples: {seconds[1] / len(few.steps):.2f} s a step, {seconds[1] / seconds[0]:.1f} times one pass"
+    )
 
-    torch: Any = import_module("torch")
-    torch.set_num_threads(free_cores())
-    tokenizer: Any = load_tokenizer(model)
-    network: Any = load_model(model, "cpu").eval()
 
-    def answer(text: str, sampling: Sampling) -> list[str]:
-        ids = torch.tensor([encode(tokenizer, text)])
-        how = {"do_sample": False}
-        if sampling.temperature:
-            how = {"do_sample": True} | {key: getattr(sampling, key) for key in ("temperature", "top_k", "top_p")}
-        with torch.inference_mode():
-            made = network.generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
-                max_new_tokens=sampling.max_tokens,
-                num_return_sequences=sampling.samples,
-                pad_token_id=END,
-                eos_token_id=END,
-                **how,
-            )
-        return [
-            str(tokenizer.decode(row[ids.shape[1] :], skip_special_tokens=True, clean_up_tokenization_spaces=False))
-            for row in made
-        ]
+def draft(procedure: Procedure) -> None:
+    """Whether the bare loop for `base` is faster where `small`, without an adapter, drafts tokens for it."""
+    import xllamacpp
 
-    return answer, lambda text: len(encode(tokenizer, text))
+    if not (is_here(find("base")) and is_here(find("small"))):
+        print("\ndrafting needs the weights of base and small on this machine")
+        return
+    embedded = open_embedded("base")
+    few = procedure.replace(steps=procedure.steps[:4])
+    with transcript_engine(embedded.base_path(), embedded.adapter.path) as engine:
+        recorded = Recorded(engine)
+        TranscriptTracker(TranscriptSettings(model="base"), recorded).track(few)
+        plain, _ = bare(engine, recorded.asked)
+    kinds = xllamacpp.common_speculative_type
+    params = xllamacpp.CommonParams()
+    params.model.path = str(embedded.base_path())
+    params.verbosity = -1
+    params.n_parallel = 1
+    params.n_ctx = 2048
+    params.cache_ram_mib = 0
+    params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(embedded.adapter.path), 1.0)]
+    params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE]
+    params.speculative.draft.mparams.path = str(Path(find("small").path))
+    for threads in (params.cpuparams, params.cpuparams_batch, params.speculative.draft.cpuparams):
+        threads.n_threads = free_cores()
+    with transcript_engine(embedded.base_path(), embedded.adapter.path) as engine:
+        engine._server = xllamacpp.Server(params)
+        bare(engine, [("\n", 1)])
+        drafted, timings = bare(engine, recorded.asked)
+    accepted = timings.get("draft_n_accepted", 0) / max(timings.get("draft_n", 0), 1)
+    print(f"\nbase with small drafting: {drafted / plain:.2f} times the seconds, {accepted:.0%} of the drafts accepted")
 
 
 if __name__ == "__main__":
