@@ -264,13 +264,14 @@ def loaded_engine(embedded: EmbeddedModel, slots: int) -> Engine:
             model = embedded.base_path()
             if embedded.file is None:
                 warn_if_memory_is_short(embedded.adapter.base)
-            _engines[key] = transcript_engine(model, unpacked(embedded.adapter.path), slots)
+            _engines[key] = transcript_engine(model, embedded.adapter.path, slots)
         return _engines[key]
 
 
 def transcript_engine(model: Path, adapter: Path | None, slots: int = 1, threads: int | None = None) -> Engine:
     """An engine with room for the longest transcript and as many answers as there are slots."""
-    return Engine(model, slots=slots, context=MAX_BYTES + slots * MAX_TOKENS, threads=threads, adapter=adapter)
+    lora = None if adapter is None else unpacked(adapter)
+    return Engine(model, slots=slots, context=MAX_BYTES + slots * MAX_TOKENS, threads=threads, adapter=lora)
 
 
 def unload() -> None:
