@@ -120,7 +120,8 @@ def _best_of(
 
 
 def bare(engine: Engine, asked: list[tuple[str, int]]) -> tuple[float, dict[str, float]]:
-    """Seconds of the processor that llama.cpp alone takes for these prompts and numbers of tokens; and its own timings, added up."""
+    """Seconds of the processor that llama.cpp alone takes for these prompts and numbers of tokens; and its own timings,
+    added up."""
     server: Any = engine._server
     timings: dict[str, float] = {}
 
@@ -137,7 +138,7 @@ def bare(engine: Engine, asked: list[tuple[str, int]]) -> tuple[float, dict[str,
 
 
 def _first_and_last(engine: Engine, procedure: Procedure, changes: tuple[StateChange, ...]) -> tuple[float, float]:
-    """Seconds of the processor to read a step and to write so many tokens, where it is the first and where it is the last.
+    """Seconds of the processor to read a step and to write so many tokens, as the first step and as the last.
 
     The step has the same text in both places, and what stands before it was read already.
     """
@@ -159,16 +160,16 @@ def _first_and_last(engine: Engine, procedure: Procedure, changes: tuple[StateCh
 def _samples(size: str, embedded: EmbeddedModel, procedure: Procedure, count: int = 8) -> None:
     """Eight samples against one pass, over the first steps."""
     few = procedure.replace(steps=procedure.steps[:3])
-    seconds, busy = [], []
+    seconds: list[float] = []
+    busy: list[float] = []
     for samples in (1, count):
         with transcript_engine(embedded.base_path(), embedded.adapter.path, samples) as engine:
             tracker = TranscriptTracker(TranscriptSettings(model=size, samples=samples), engine)
-            started = time.perf_counter()
+            started, before = time.perf_counter(), time.process_time()
             tracker.track(few)
             seconds.append(time.perf_counter() - started)
-    print(
-        f"  {count} samples: {seconds[1] / len(few.steps):.2f} s a step, {seconds[1] / seconds[0]:.1f} times one pass"
-    )
+            busy.append(time.process_time() - before)
+    print(f"  {count} samples: {seconds[1] / len(few.steps):.2f} s a step, {busy[1] / busy[0]:.1f} times one pass")
 
 
 def draft(procedure: Procedure) -> None:
