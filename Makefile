@@ -8,8 +8,13 @@ STAMP := $(VENV)/.installed
 
 setup: $(STAMP)
 
+# The model is downloaded once (up to 1.2 GB). Where it cannot be had, a smaller one serves. MODEL=small is for a slow line.
+MODEL ?= base
 demo: setup
-	@$(BIN)/fluents track examples/tomato_soup.md --table
+	@for model in $(MODEL) small tiny; do \
+		if $(BIN)/fluents weights get $$model; then exec $(BIN)/fluents track examples/tomato_soup.md --model $$model --table; fi; \
+		echo "The model $$model cannot be had; the demo goes on with a smaller one." >&2; \
+	done; exit 1
 
 test: check
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --cov --cov-report=term --durations=10

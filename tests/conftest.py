@@ -16,6 +16,9 @@ from fluents.weights import ensure, weights_path
 settings.register_profile("fluents", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("fluents")
 
+# The smallest model, and not 1.1 GB: what tests are about is the same for all sizes.
+os.environ["FLUENTS_MODEL"] = "tiny"
+
 # What a script or nohup starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -65,7 +65,9 @@ def test_a_folder_is_its_texts_whatever_their_case_but_no_hidden_ones(tmp_path: 
     assert goals == ["B.TXT", "a.markdown"]
 
 
-@pytest.mark.parametrize("options", [("segment", "-o"), ("track", "--fast", "-o"), ("track", "--fast", "--html")])
+@pytest.mark.parametrize(
+    "options", [("segment", "-o"), ("track", "--model", "tiny", "-o"), ("track", "--model", "tiny", "--html")]
+)
 def test_a_text_is_never_written_over_by_what_is_made_of_it(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "tea.md").write_text("Boil the water.")
     (tmp_path / "link.md").symlink_to(tmp_path / "tea.md")
@@ -218,7 +220,7 @@ def test_data_stats_on_the_published_files(mirror: Path) -> None:  # noqa: ARG00
 
 
 def test_a_page_that_cannot_be_written_is_told_before_anything_is_tracked(tmp_path: Path) -> None:
-    told = fails("track", SOUP, "--fast", "--html", tmp_path / "no folder" / "soup.html")
+    told = fails("track", SOUP, "--model", "tiny", "--html", tmp_path / "no folder" / "soup.html")
     assert "cannot write here" in told
 
 

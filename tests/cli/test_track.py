@@ -51,13 +51,16 @@ def read(path: Path) -> list[Trace]:
         (["--tracker", "llm", SOUP], "--tracker llm is now `fluents track-llm`"),
         (["--tracker", "neural", SOUP], "--tracker neural is now `fluents track-neural`"),
         (["--tracker", "local", SOUP], "the embedded model is the default"),
-        (["--setting", "slow", SOUP], "'slow' is not one of"),
-        (["--fast", "--samples", "4", SOUP], "always the same"),
-        (["--fast", "--setting", "openpi", SOUP], "--fast is a setting itself"),
+        (["--setting", "slow", SOUP], "no --setting 'slow'"),
+        (["--fast", SOUP], "one pass is the default now"),
+        (["--setting", "fast", SOUP], "one pass is the default now"),
+        (["--setting", "default", SOUP], "one pass is the default now"),
+        (["--model", "base", "--adapter", "transcript-tiny", SOUP], "not to base"),
+        (["--model", "no-such.gguf", SOUP], "no such model file"),
         (["--adapter", "openpi-c", "--setting", "openpi", SOUP], "chooses its adapters"),
         (["--adapter", "none.gguf", SOUP], "no such adapter file"),
         (["--base-url", "http://127.0.0.1:1", SOUP], "--base-url without a --model"),
-        (["--model", "m", "--fast", SOUP], "--fast is for the embedded model"),
+        (["--model", "m", "--setting", "openpi", SOUP], "--setting is for the embedded model"),
         (["no such file.md"], "no such file"),
     ],
 )
@@ -77,7 +80,9 @@ def test_an_empty_text_and_an_empty_folder_are_told_and_empty_no_file(tmp_path: 
 
 def test_a_bad_file_among_good_ones_is_told_before_anything_is_tracked(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes(b"Pour the caf\xe9 au lait.")
-    assert "latin.txt" in fails(SOUP, tmp_path / "latin.txt", "--strict", "--fast", "--html", tmp_path / "all.html")
+    assert "latin.txt" in fails(
+        SOUP, tmp_path / "latin.txt", "--strict", "--model", "tiny", "--html", tmp_path / "all.html"
+    )
     assert not (tmp_path / "all.html").exists()
 
 
@@ -87,7 +92,7 @@ def test_traces_come_as_they_are_done_also_where_a_page_is_wanted(tmp_path: Path
     jsonl.write(
         [Procedure(id=f"p{n}", steps=("Boil the water.",) * (1 + 20 * n)) for n in range(2)], tmp_path / "in.jsonl"
     )
-    command = ["track", tmp_path / "in.jsonl", "--fast", "--html", tmp_path / "all.html"]
+    command = ["track", tmp_path / "in.jsonl", "--model", "tiny", "--html", tmp_path / "all.html"]
     process = subprocess.Popen([sys.executable, "-m", "fluents", *map(str, command)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     first = process.stdout.readline()
@@ -100,14 +105,16 @@ def test_traces_come_as_they_are_done_also_where_a_page_is_wanted(tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.usefixtures("model_cache")
 def test_the_example_as_jsonl_as_tables_and_as_a_page(tmp_path: Path) -> None:
-    done = run(SOUP, "--fast", "--table", "--html", tmp_path / "soup.html")
+    done = run(SOUP, "--model", "tiny", "--table", "--html", tmp_path / "soup.html")
     assert done.returncode == 0, done.stderr
     assert "Blend the soup until it is smooth." in done.stdout
     assert "→ smooth" in done.stdout
     page = (tmp_path / "soup.html").read_text()
     assert page.lower().startswith("<!doctype html>")
     assert "Blend the soup" in page
-    (trace,) = tracked("-", "--fast", "--goal", "Cook", "--max-changes", "1", stdin="Fry the onions in hot oil.")
+    (trace,) = tracked(
+        "-", "--model", "tiny", "--goal", "Cook", "--max-changes", "1", stdin="Fry the onions in hot oil."
+    )
     assert trace.procedure.goal == "Cook"
     assert len(trace.changes) == 1
 
@@ -117,16 +124,16 @@ def test_the_example_as_jsonl_as_tables_and_as_a_page(tmp_path: Path) -> None:
 def test_only_what_matters_in_the_trace_and_on_the_page(tmp_path: Path) -> None:
     """`--top` and `--min-salience` behind the real model; and all left out is told, not shown as "no change"."""
     text, page, out = "# Rest\n\n1. Heat the oil in a large pot.\n2. Wait.\n", tmp_path / "s.html", tmp_path / "s.jsonl"
-    (whole,) = tracked("-", "--fast", stdin=text)
+    (whole,) = tracked("-", "--model", "tiny", stdin=text)
     assert len({change.entity for change in whole.changes}) > 1
-    done = run("-", "--fast", "--top", "1", "--html", page, "-o", out, stdin=text)
+    done = run("-", "--model", "tiny", "--top", "1", "--html", page, "-o", out, stdin=text)
     assert done.returncode == 0, done.stderr
     (kept,) = read(out)
     [entity] = {change.entity for change in kept.changes}
     assert [rating.entity for rating in kept.salience] == [entity]
     assert set(kept.changes) < set(whole.changes)
     assert "Filtered by salience (top1 by offline-1)." in page.read_text()
-    (nothing,) = tracked("-", "--fast", "--min-salience", "5", stdin=text)
+    (nothing,) = tracked("-", "--model", "tiny", "--min-salience", "5", stdin=text)
     assert nothing.changes == ()
     assert nothing.provenance.decoding["salience"] == ">=5 by offline-1"
 
@@ -139,7 +146,7 @@ def test_the_stages_pipe_from_a_text_to_a_report(tmp_path: Path) -> None:
     gold = Trace(procedure=Procedure(id="make-tea", goal="Make tea", steps=("Boil the water in the kettle.",)))
     jsonl.write([gold], tmp_path / "gold.jsonl")
     fluents = f"{sys.executable} -m fluents"
-    stages = "track tea.md --fast|canonicalise|salience|report --gold gold.jsonl --pred - -o scores --top 3"
+    stages = "track tea.md --model tiny|canonicalise|salience|report --gold gold.jsonl --pred - -o scores --top 3"
     pipe = " | ".join(f"{fluents} {stage}" for stage in stages.split("|"))
     done = subprocess.run(pipe, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -156,7 +163,7 @@ def test_standard_input_files_and_a_folder(tmp_path: Path) -> None:
     (folder / "a.md").write_text("# Make tea\n\n1. Boil the water.\n")
     (folder / "c.jsonl").write_bytes(jsonl.dumps(Procedure(id="nails", steps=("Hammer the nail into the wall.",))))
     (folder / "picture.png").write_bytes(b"\x89PNG")
-    found = tracked(folder, "-", "--fast", "--limit", "4", stdin="Boil the water.")
+    found = tracked(folder, "-", "--model", "tiny", "--limit", "4", stdin="Boil the water.")
     assert [trace.id for trace in found] == ["make-tea", "peel-the-apple", "nails", "boil-the-water"]
     assert all(trace.provenance.tracker == "local" for trace in found)
 
@@ -175,7 +182,7 @@ def test_strange_texts_give_valid_traces(tmp_path: Path) -> None:
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     assert len(texts["long.txt"]) > 20_000
-    found = tracked(tmp_path, "--fast")
+    found = tracked(tmp_path, "--model", "tiny")
     assert len(found) == len(texts)
     for trace in found:
         assert trace.procedure.steps
@@ -189,7 +196,7 @@ def test_strange_texts_give_valid_traces(tmp_path: Path) -> None:
 def test_many_steps(tmp_path: Path) -> None:
     steps = "\n".join(f"{n}. {('Chop', 'Fry', 'Wash')[n % 3]} the vegetables of bowl {n}." for n in range(1, 13))
     (tmp_path / "long.md").write_text(f"# Cook a lot\n\n{steps}\n")
-    (trace,) = tracked(tmp_path / "long.md", "--fast", "--max-changes", "1")
+    (trace,) = tracked(tmp_path / "long.md", "--model", "tiny", "--max-changes", "1")
     assert len(trace.procedure.steps) == 12
     assert trace.covered is None
 
@@ -201,7 +208,7 @@ def test_killed_midway_then_resumed_loses_nothing_and_repeats_nothing(tmp_path: 
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     all_ids = [f"p{number}" for number in range(4)]
     jsonl.write([Procedure(id=name, steps=(f"Put cup {name} on the table.",)) for name in all_ids], source)
-    command = [sys.executable, "-m", "fluents", "track", str(source), "--fast", "-o", str(out)]
+    command = [sys.executable, "-m", "fluents", "track", str(source), "--model", "tiny", "-o", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     part = tmp_path / "out.jsonl.part"
     deadline = time.monotonic() + 60
@@ -213,11 +220,11 @@ def test_killed_midway_then_resumed_loses_nothing_and_repeats_nothing(tmp_path: 
     assert not out.exists()
     finished = part.read_bytes()[: part.read_bytes().rfind(b"\n") + 1]
     part.write_bytes(finished + b'{"fluents":1,"kind":"trace","proced')  # as if killed in the writing
-    done = run(source, "--fast", "-o", out, "--resume", "--html", tmp_path / "all.html")
+    done = run(source, "--model", "tiny", "-o", out, "--resume", "--html", tmp_path / "all.html")
     assert done.returncode == 0, done.stderr
     assert out.read_bytes().startswith(finished.partition(b"\n")[2])
     assert [trace.id for trace in read(out)] == all_ids
     assert all(name in (tmp_path / "all.html").read_text() for name in all_ids)
     before = out.read_bytes()
-    assert run(source, "--fast", "-o", out, "--resume").returncode == 0
+    assert run(source, "--model", "tiny", "-o", out, "--resume").returncode == 0
     assert out.read_bytes() == before, "nothing is left to do, so nothing is done"

@@ -111,10 +111,10 @@ def test_many_procedures_with_a_progress_bar_on_standard_error(
     [
         ({"base_url": "http://127.0.0.1:1"}, "`base_url` without a `model`"),
         ({"model": "m", "adapter": "both"}, "`adapter` has no effect with `model`"),
-        ({"model": "m", "setting": "fast"}, "`setting` has no effect with `model`"),
+        ({"model": "m", "setting": "openpi"}, "`setting` has no effect with `model`"),
         ({"checkpoint": "runs/x", "samples": 2}, "`samples` has no effect with `checkpoint`"),
         ({"setting": "slow"}, "no `setting` 'slow'"),
-        ({"setting": "fast", "samples": 4}, "always the same"),
+        ({"setting": "fast"}, "one pass is the default now"),
         ({"setting": "openpi", "adapter": "both"}, "chooses its adapters"),
     ],
 )

@@ -240,7 +240,7 @@ def test_the_prompt_an_adapter_was_trained_with_chooses_the_tracker(adapter: str
         assert isinstance(tracker, TranscriptTracker)
         assert tracker.settings == TranscriptSettings(adapter, samples=3, max_changes=4, seed=9)
     with pytest.raises(InputError, match="`setting` has no effect with `adapter`"):
-        open_tracker(adapter=adapter, setting="fast")
+        open_tracker(adapter=adapter, setting="openpi")
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,7 @@ def test_an_adapter_trained_on_a_file_of_traces_is_tracked_with(model_cache: Pat
     assert (adapter.styles, adapter.facts.data) == (("sorted",), ("mine.jsonl",))
     assert adapter.name.startswith("mine@")
 
-    trace = fl.track(TRACES[0].procedure, adapter=path, setting="fast")
+    trace = fl.track(TRACES[0].procedure, adapter=path, samples=1)
     assert trace.provenance.model == f"smollm2-135m-instruct + {adapter.name}"
     assert trace.provenance.decoding["styles"] == ["Sorted"], "the style it was taught"
     assert (trace.procedure, trace.rejects) == (TRACES[0].procedure, ())

@@ -20,7 +20,7 @@ from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
 from fluents.report.terminal import counted, trace_view
 from fluents.resumable import is_regular
-from fluents.trackers import Setting, TraceSink, Tracker, open_tracker, settings_of, track_into, unanswered
+from fluents.trackers import TraceSink, Tracker, open_tracker, refuse_old_setting, settings_of, track_into, unanswered
 from fluents.trackers.progress import ProgressBar
 
 
@@ -91,8 +91,7 @@ def track(
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None,
     adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="One pass: faster, less accurate.")] = False,
-    setting: Annotated[Setting | None, typer.Option(metavar="NAME", help="Setting for a published metric.")] = None,
+    setting: Annotated[str | None, typer.Option(metavar="NAME", help="Setting for a published metric.")] = None,
     min_confidence: Annotated[
         float | None, typer.Option(metavar="X", min=0, max=1, help="Minimum confidence of a change.")
     ] = None,
@@ -100,6 +99,7 @@ def track(
         list[str] | None,
         typer.Option(hidden=True, help="Answers from `fluents train sample`, one file for each adapter."),
     ] = None,
+    fast: Annotated[bool, typer.Option("--fast", hidden=True)] = False,
     tracker: Annotated[str | None, typer.Option(hidden=True)] = None,
     *,
     sampling: SamplingOptions,
@@ -108,16 +108,17 @@ def track(
 ) -> None:
     """Track what changes at every step of a procedure.
 
-    Uses an embedded model, which is downloaded once and runs offline: tiny, small, base or a GGUF file. Any other
-    `--model` is a language model at an endpoint.
+    Uses an embedded model, which is downloaded once and runs offline: tiny (98 MB), small (491 MB), base (1.1 GB, the
+    default) or a GGUF file. Any other `--model` is a language model at an endpoint.
     `fluents track-llm` has more options for language models, `fluents track-neural` tracks with trained checkpoints.
 
     Example: `fluents track soup.md --html soup.html`
 
     Example: `fluents track soup.md --model NAME --base-url http://127.0.0.1:8080/v1`
     """
-    _refuse_old_spelling(tracker)
-    embedded: dict[str, Any] = {"adapter": adapter, "fast": fast or None, "setting": setting, "replay": replay}
+    _refuse_old_spelling(tracker, fast)
+    refuse_old_setting(setting)
+    embedded: dict[str, Any] = {"adapter": adapter, "setting": setting, "replay": replay}
     embedded["min_confidence"] = min_confidence
     given = [name for name, value in embedded.items() if value is not None]
     if model is not None and not _is_embedded(model):
@@ -128,10 +129,8 @@ def track(
 
         track_with_llm(LlmOptions(), ModelOptions(model=model, base_url=base_url), sampling, inputs, salient, to)
         return
-    if fast and setting not in (None, "fast"):
-        raise InputError("`fast` is a setting itself", fix="leave out `fast` or `setting`")
     wanted, skipped = inputs.read(to.output, to.html)
-    chosen: dict[str, Any] = {"setting": "fast" if fast else setting or "default", "adapter": adapter}
+    chosen: dict[str, Any] = {"setting": setting, "adapter": adapter}
     chosen |= {"samples": sampling.samples, "max_changes": sampling.max_changes, "seed": sampling.seed}
     if replay:
         for name, value in (("model", model), ("min_confidence", min_confidence)):
@@ -142,7 +141,7 @@ def track(
         ready = open_tracker(model=model, base_url=base_url, min_confidence=min_confidence, **chosen)
     with ready:
         if not replay:
-            _fetch_weights(model, adapter)
+            _fetch_weights(model, adapter, setting)
         track_all(ready, wanted, skipped, salient, to)
 
 
@@ -152,7 +151,9 @@ def _is_embedded(model: str) -> bool:
     return is_embedded(model)
 
 
-def _refuse_old_spelling(tracker: str | None) -> None:
+def _refuse_old_spelling(tracker: str | None, fast: bool) -> None:
+    if fast:
+        raise InputError("--fast is gone: one pass is the default now", fix="leave it out; --model tiny is the fastest")
     if tracker is None:
         return
     now = {"llm": "fluents track-llm", "neural": "fluents track-neural"}.get(tracker)
@@ -175,14 +176,14 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
     return LocalTracker(settings, [Replay.read(file) for file in files])
 
 
-def _fetch_weights(model: str | None, adapter: str | None) -> None:
+def _fetch_weights(model: str | None, adapter: str | None, setting: str | None) -> None:
     """Before the progress bar of tracking: fetching has its own."""
-    from fluents.weights.embedded import ensure_shown, open_embedded
+    from fluents.weights.embedded import default_model, ensure_shown, open_embedded
 
-    if model is None and adapter is None:
+    if setting is not None:
         ensure_shown("tiny", messages)
     else:
-        open_embedded(model, adapter).base_path(messages)
+        open_embedded(model or (None if adapter else default_model()), adapter).base_path(messages)
 
 
 def track_all(

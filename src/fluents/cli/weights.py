@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fluents.cli.output import AsJson, messages, show, show_json, tell
+from fluents.errors import InputError
 
 app = typer.Typer(
     help="List, fetch, remove, verify and export the weights of the embedded model.", no_args_is_help=True
@@ -104,16 +105,18 @@ def verify(name: Name = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def export(
-    out: Annotated[Path, typer.Option(help="Folder for the configuration, weights and tokenizer.")], name: Name = None
+    out: Annotated[Path, typer.Option(help="Folder for the configuration, weights and tokenizer.")],
+    name: Annotated[str, typer.Argument(help="Name of the base weights; only tiny can be exported.")] = "tiny",
 ) -> None:
-    """Export the base weights as a transformers folder, for `fluents train neural --model`. Needs the extra `train`.
+    """Export base weights as a transformers folder, for `fluents train neural --model`. Needs the extra `train`.
 
     Example: `fluents weights export --out models/base`
     """
+    if name != "tiny":
+        raise InputError(f"{name} cannot be exported", fix="export tiny")
     from fluents.training.base_model import export_base
-    from fluents.weights import DEFAULT
 
-    export_base(out, name or DEFAULT)
+    export_base(out)
     tell(f"wrote {out}")
 
 

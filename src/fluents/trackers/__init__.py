@@ -14,8 +14,8 @@ from fluents.records import Procedure, Provenance, Trace
 if TYPE_CHECKING:
     from fluents.llm import LanguageModel
 
-Setting: TypeAlias = Literal["default", "fast", "openpi", "openpi-c", "openpi-clusters", "openpi-c-clusters"]
-"""The measured settings of the embedded tracker: two for readers, four for the published metrics."""
+Setting: TypeAlias = Literal["openpi", "openpi-c", "openpi-clusters", "openpi-c-clusters"]
+"""Settings for the published metrics. They are not for readers."""
 
 
 class Listener:
@@ -82,7 +82,7 @@ class TrackerOptions(TypedDict, total=False):
     base_url: str | None
     adapter: str | Path | None
     checkpoint: str | Path | None
-    setting: Setting
+    setting: Setting | None
     samples: int | None
     max_changes: int | None
     min_confidence: float | None
@@ -95,7 +95,7 @@ def open_tracker(
     base_url: str | None = None,
     adapter: str | Path | None = None,
     checkpoint: str | Path | None = None,
-    setting: Setting = "default",
+    setting: Setting | None = None,
     samples: int | None = None,
     max_changes: int | None = None,
     min_confidence: float | None = None,
@@ -103,27 +103,27 @@ def open_tracker(
 ) -> Tracker:
     """A tracker, ready to use.
 
-    By default it is the embedded model. The `model` tiny, small or base, or a GGUF file, is embedded too, with the
-    `adapter` that ships for it or with another: a name or a GGUF file. Any other `model` is a language model at
+    The `model` tiny, small or base, or a GGUF file, is embedded: it runs here, with the `adapter` that ships for it or
+    with another, a name or a GGUF file. The default is FLUENTS_MODEL, or base. Any other `model` is a language model at
     `base_url`, at OPENAI_BASE_URL or at OpenAI; one that `llm.open_model` opened has all options. With `checkpoint` it
     is a folder that `fluents train neural` wrote. Engines of embedded models stay loaded for the next tracker.
 
-    >>> with open_tracker(setting="fast") as tracker:
+    >>> with open_tracker(model="small") as tracker:
     ...     traces = list(tracker.track_many(procedures))
     """
+    refuse_old_setting(setting)
     if checkpoint is not None:
-        other = None if setting == "default" else setting
-        _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, setting=other)
+        _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, setting=setting)
         _refuse("checkpoint", samples=samples, max_changes=max_changes, min_confidence=min_confidence)
         from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
         return NeuralTracker(checkpoint, NeuralSettings(seed=seed))
-    from fluents.weights.embedded import is_embedded, open_embedded
+    from fluents.weights.embedded import default_model, is_embedded, open_embedded
 
     if isinstance(model, Path):
         model = str(model)
     if model is not None and not (isinstance(model, str) and is_embedded(model)):
-        _refuse("model", adapter=adapter, setting=None if setting == "default" else setting)
+        _refuse("model", adapter=adapter, setting=setting)
         _refuse("model", min_confidence=min_confidence)
         from fluents.trackers.llm.tracker import open_endpoint_tracker
 
@@ -131,12 +131,14 @@ def open_tracker(
     if base_url is not None:
         what = "a `base_url` without a `model`" if model is None else f"`base_url` has no effect: {model} is embedded"
         raise InputError(what, fix="name the model, as the endpoint knows it")
+    if model is None and adapter is None and setting is None:
+        model = default_model()
     if model is not None or adapter is not None:
         from fluents.prompts.transcript import VERSION
 
         embedded = open_embedded(model, adapter)
         if embedded.adapter.facts.prompt == VERSION or embedded.file is not None:
-            _refuse("model" if adapter is None else "adapter", setting=None if setting == "default" else setting)
+            _refuse("model" if adapter is None else "adapter", setting=setting)
             from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker
 
             return TranscriptTracker(
@@ -153,6 +155,15 @@ def open_tracker(
     from fluents.trackers.local import LocalTracker, local_settings
 
     return LocalTracker(local_settings(setting, adapter=adapter, samples=samples, max_changes=max_changes, seed=seed))
+
+
+def refuse_old_setting(setting: str | None) -> None:
+    """What was a setting once is the default now."""
+    if setting in ("default", "fast"):
+        raise InputError(
+            f"there is no `setting` {setting}: one pass is the default now",
+            fix="leave it out; more `samples` take more time and give better answers",
+        )
 
 
 def _refuse(chosen: str, **others: object) -> None:

@@ -1,4 +1,4 @@
-"""The embedded tracker: a small model and an adapter, offline, on a laptop's processor."""
+"""The embedded tracker of the published metrics, and of adapters trained in its form: consensus over many samples."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Voter:
 
 @dataclass(frozen=True)
 class LocalSettings:
-    """How the embedded tracker works. The named settings below are the ones that were measured."""
+    """How the tracker works. The named settings below are the ones that were measured."""
 
     voters: tuple[Voter, ...] = (Voter("both", "clean"),)
     """More than one vote together, each with all its samples."""
@@ -80,8 +80,6 @@ OPENPI_C_CLUSTERS = replace(OPENPI_C, consensus=_CLUSTERS)
 Even less for readers. Needs the encoder the metric is taken with, and with it the extra `embed`."""
 
 SETTINGS: dict[Setting, LocalSettings] = {
-    "default": DEFAULT_SETTING,
-    "fast": FAST,
     "openpi": OPENPI,
     "openpi-c": OPENPI_C,
     "openpi-clusters": OPENPI_CLUSTERS,
@@ -109,27 +107,23 @@ CLUSTER_EMBEDDER = "all-MiniLM-L6-v2"
 
 
 def local_settings(
-    setting: Setting = "default",
+    setting: Setting | None = None,
     *,
     adapter: str | Path | None = None,
     samples: int | None = None,
     max_changes: int | None = None,
     seed: int = 1,
 ) -> LocalSettings:
-    """A named setting with what is changed of it."""
-    if setting not in SETTINGS:
+    """A named setting, or one for readers, with what is changed of it. One sample is the likeliest answer."""
+    if setting is not None and setting not in SETTINGS:
         raise UnknownNameError(f"no `setting` {setting!r}", fix=f"one of: {', '.join(get_args(Setting))}")
-    chosen = replace(SETTINGS[setting], seed=seed)
+    for_readers = FAST if samples == 1 else DEFAULT_SETTING
+    chosen = replace(for_readers if setting is None else SETTINGS[setting], seed=seed)
     if adapter is not None:
         if len(chosen.voters) > 1:
             raise InputError(f"the setting {setting} chooses its adapters", fix="leave out `adapter` or `setting`")
         chosen = with_adapter(chosen, adapter)
     if samples is not None:
-        if samples > 1 and chosen.sampling.temperature == 0:
-            raise InputError(
-                f"the setting {setting} takes the likeliest answer, which is always the same",
-                fix="leave out `samples`, or use the default setting",
-            )
         chosen = replace(chosen, sampling=replace(chosen.sampling, samples=samples))
     if max_changes is not None:
         chosen = replace(chosen, consensus=replace(chosen.consensus, most=max_changes))

@@ -98,7 +98,7 @@ def train_adapter(
     taught, measured = _sources(data, dev)
     several = len(taught) > 1
     return train(
-        ensure(),
+        ensure("tiny"),
         _read_examples(taught, several)[:limit],
         _read_examples(measured, several)[:limit],
         Path(out),

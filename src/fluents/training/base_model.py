@@ -8,7 +8,7 @@ from typing import Any
 from fluents.errors import InputError, needs_extra
 from fluents.neural.checkpoint import WEIGHTS, save_weights, weights
 from fluents.neural.network import Network
-from fluents.weights import DEFAULT, ensure
+from fluents.weights import ensure
 
 with needs_extra("train"):
     import torch
@@ -40,12 +40,12 @@ def encode(tokenizer: Any, text: str) -> list[int]:
     return ids
 
 
-def export_base(out: Path, name: str = DEFAULT) -> None:
-    """Write base weights as a transformers folder, which `fluents train neural` can start from."""
+def export_base(out: Path) -> None:
+    """Write the base weights `tiny` as a transformers folder, which `fluents train neural` can start from."""
     if out.exists() and any(out.iterdir()):
         raise InputError("the folder `out` is not empty", where=out, fix="choose another folder")
     out.mkdir(parents=True, exist_ok=True)  # before the weights are loaded: it may not be writable
-    write_folder(ensure(name), out)
+    write_folder(ensure("tiny"), out)
 
 
 def write_folder(base: Path, folder: Path) -> None:

@@ -60,7 +60,8 @@ class BaseWeights:
         return weights_dir() / self.file
 
 
-DEFAULT = "tiny"
+DEFAULT = "base"
+"""What serves a reader best within five seconds a step on two processor cores."""
 
 BASES = {
     "tiny": BaseWeights(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fluents.download import sha256_once
-from fluents.errors import DataMissingError, FluentsWarning, InputError
+from fluents.errors import DataMissingError, FluentsWarning, InputError, UnknownNameError
 from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
 from fluents.weights.base_weights import BASES, DEFAULT, find, is_checked
 from fluents.weights.fetch import ensure
@@ -24,6 +24,16 @@ def is_embedded(model: str) -> bool:
     (True, True, False)
     """
     return model in BASES or model.lower().endswith(".gguf")
+
+
+def default_model() -> str:
+    """The embedded model that is used where none is named: FLUENTS_MODEL, or DEFAULT."""
+    model = os.environ.get("FLUENTS_MODEL") or DEFAULT
+    if not is_embedded(model):
+        raise UnknownNameError(
+            f"FLUENTS_MODEL names {model!r}, which is not embedded", fix=f"one of {', '.join(BASES)}, or a GGUF file"
+        )
+    return model
 
 
 class EmbeddedModel(NamedTuple):
@@ -75,9 +85,10 @@ def base_file(model: str | Path | None = None, console: Console | None = None) -
 
     The name is not the size: that always means the embedded model, and a served one is asked at its endpoint.
     """
-    if model is None or model in BASES:
-        name = str(model or DEFAULT)
-        return ensure_shown(name, console), find(name).release
+    if model is None:
+        model = default_model()
+    if model in BASES:
+        return ensure_shown(str(model), console), find(str(model)).release
     file = Path(model).expanduser()
     if not file.is_file():
         raise _no_file(file)
