@@ -234,7 +234,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def test_the_engine_stays_loaded_between_calls_whatever_the_seed(engines: list[str]) -> None:
     choices: tuple[TrackerOptions, ...] = {}, {"seed": 2}, {"max_changes": 3}, {"samples": 16}
     for options in choices:
-        track(TEA, adapter="both", **options)
+        track(TEA, **options | {"adapter": "both"})
     assert engines == ["both 16"]
     track(TEA, adapter="openpi-c")
     track(TEA, adapter="both", samples=1)
