@@ -165,7 +165,7 @@ def test_standard_input_files_and_a_folder(tmp_path: Path) -> None:
     (folder / "picture.png").write_bytes(b"\x89PNG")
     found = tracked(folder, "-", "--model", "tiny", "--limit", "4", stdin="Boil the water.")
     assert [trace.id for trace in found] == ["make-tea", "peel-the-apple", "nails", "boil-the-water"]
-    assert all(trace.provenance.tracker == "local" for trace in found)
+    assert all(trace.provenance.tracker == "transcript" for trace in found)
 
 
 @pytest.mark.slow
