@@ -103,7 +103,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
 
 
 def test_writing_into_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot write here"):
+    with pytest.raises(InputError, match="cannot write the file"):
         jsonl.write([TRACE], tmp_path / "no" / "such.jsonl")
 
 

@@ -245,7 +245,7 @@ class _Transfer:
         """The server has nothing after the part: it is complete, or it belongs to another file."""
         if response.headers.get("Content-Range") != f"bytes */{start}":
             self.part.unlink()
-            raise _BrokenOffError("the server has less than was already there (416)")
+            raise _BrokenOffError("the file on the server is shorter than the partial download (416)")
 
     def start_of_body(self, response: httpx.Response, asked: int) -> int:
         """The offset in the file at which this response begins."""

@@ -28,6 +28,7 @@ from fluents.scoring.breakdowns import Kind, breakdown
 from fluents.scoring.score import Score
 from fluents.scoring.worst_steps import StepCase, cases, worst_steps
 from fluents.text.embedders import load_embedder
+from fluents.text.plurals import counted
 
 PARTS: Mapping[str, tuple[Kind, ...]] = {
     "original": get_args(Kind),
@@ -101,9 +102,7 @@ def evaluate(
             f"{metric} cannot be broken down by {by!r}", fix=f"choose one of: {', '.join(PARTS.get(metric, ['none']))}"
         )
     if (errors or worst) and metric not in STEPWISE:
-        raise InputError(
-            "`errors` and `worst` need a metric that goes step by step", fix=f"use {' or '.join(STEPWISE)}"
-        )
+        raise InputError("`errors` and `worst` need a metric that scores each step", fix=f"use {' or '.join(STEPWISE)}")
     level = options.get("level", "entities")
     gold_side, pred_side = metrics.read_sides(metric, gold, _baseline(metric, gold, pred, level), level=level)
     filters = [] if keep is None else [SalientTraces(gold_side, keep, is_gold=True), SalientTraces(pred_side, keep)]
@@ -158,7 +157,7 @@ class SalientTraces:
         seen: set[str] = set()
         for trace in self._traces:
             if trace.id in seen:
-                raise InputError(f"duplicate id {trace.id!r}: its steps stand in two places")
+                raise InputError(f"duplicate id {trace.id!r}")
             seen.add(trace.id)
             left = self._kept(trace)
             self._emptied += bool(trace.changes and not left.changes)
@@ -175,10 +174,10 @@ class SalientTraces:
     def warnings(self) -> Iterator[str]:
         if self._whole:
             whose = f" by {self._keep.rater}" if self._keep.rater else ""
-            yield f"{self._whole} gold procedures have no salience{whose} and are scored whole"
+            yield f"no salience ratings{whose} for {counted(self._whole, 'gold procedure')}, scored in full"
         if self._emptied:
             side = "gold" if self._is_gold else "predicted"
-            yield f"no entity of {self._emptied} {side} procedures is salient enough: none of their changes is scored"
+            yield f"{counted(self._emptied, f'{side} procedure')} without a salient entity, scored as empty"
 
 
 def traces_of(

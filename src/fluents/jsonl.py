@@ -80,7 +80,7 @@ def is_ours(value: object) -> bool:
 def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
     version, kind = value.pop("fluents", None), value.pop("kind", None)
     if version is None or kind is None:
-        fix = "`fluents data convert` turns the published shapes into ours"
+        fix = "convert published formats with `fluents data convert`"
         raise InputError('not a fluents record: the keys "fluents" and "kind" are missing', where=where, fix=fix)
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         what = f"format version {version!r}, but this fluents reads up to {FORMAT_VERSION}"
@@ -232,7 +232,7 @@ def read_lines(path: str | Path, *, binary: bytes | None = None) -> Iterator[tup
                 yield where, line + stream.read()
                 return
             if len(line) > MAX_LINE_BYTES:
-                fix = "JSONL holds one record a line: is this another kind of file?"
+                fix = "check that this is JSONL, with one record per line"
                 raise InputError(f"this line is longer than {MAX_LINE_BYTES // 2**20} MB", where=where, fix=fix)
             if line.strip():
                 yield where, line
@@ -288,7 +288,7 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
     try:
         stream = temporary.open("xb")
     except OSError as error:
-        raise InputError(f"cannot write here: {error.strerror}", where=target.parent) from None
+        raise InputError(f"cannot write the file: {error.strerror}", where=target, fix="check the folder") from None
     try:
         with disk_errors_name(target):
             with stream:
@@ -310,9 +310,9 @@ def output_path(path: str | Path) -> Path:
         target.exists()
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop; ValueError: a NUL byte
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot write here: {reason}", where=str(path)[:300]) from None
+        raise InputError(f"cannot write the file: {reason}", where=str(path)[:300]) from None
     if is_folder:
-        raise InputError("cannot write: this is a folder", where=target, fix="name a file in it")
+        raise InputError("cannot write the file: this is a folder", where=target, fix="name a file in it")
     return target
 
 
@@ -335,7 +335,7 @@ def open_output(path: Path, *, append: bool) -> IO[bytes]:
     try:
         return path.open("ab" if append else "wb")
     except OSError as error:
-        raise InputError(f"cannot write here: {error.strerror}", where=path) from None
+        raise InputError(f"cannot write the file: {error.strerror}", where=path) from None
 
 
 def write(records: Iterable[AnyRecord], path: str | Path) -> int:

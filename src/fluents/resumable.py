@@ -66,7 +66,7 @@ class ResumableOutput:
                 "another process is writing this file", where=self.path, fix="wait for it, or name another `output`"
             ) from None
         except OSError as error:
-            raise InputError(f"cannot write here: {error.strerror}", where=self.path) from None
+            raise InputError(f"cannot write the file: {error.strerror}", where=self.path) from None
         try:
             self._open()
         except BaseException:
@@ -99,7 +99,7 @@ class ResumableOutput:
             raise InputError(
                 f"{wanted.id} has changed since the earlier run",
                 where=self.part if self.part.exists() else self.path,
-                fix="name another `output` to begin anew",
+                fix="name another `output`",
             )
         return found
 
@@ -130,7 +130,7 @@ class ResumableOutput:
     def _open(self) -> None:
         if self.part.exists() and not self._is_void():
             if not self._resume:
-                fix = "go on with `resume`, or delete this file to begin anew"
+                fix = "continue with `resume`, or delete this file to start over"
                 raise InputError("this file holds the results of an interrupted run", where=self.part, fix=fix)
             self._read_part()
             return
@@ -187,9 +187,9 @@ class ResumableOutput:
             was, is_now = before.get(name), self._settings.get(name)
             if was != is_now:
                 raise InputError(
-                    f"this file was made with another {name}: {_short(was)}, not {_short(is_now)}",
+                    f"the earlier run had other settings: {name} was {_short(was)}, now it is {_short(is_now)}",
                     where=where,
-                    fix="use the settings of the earlier run, or name another `output` to begin anew",
+                    fix="use the settings of the earlier run, or another `output`",
                 )
 
     def _put(self, trace: Trace) -> None:
@@ -260,7 +260,7 @@ def _regular_file(path: str | Path) -> Path:
     if not is_regular(path):
         raise InputError("results can only be resumed in a file", where=target, fix="name a file as `output`")
     if not target.parent.is_dir():
-        raise InputError("cannot write here: there is no such folder", where=target, fix="make the folder first")
+        raise InputError("cannot write the file: no such folder", where=target, fix="create the folder")
     return target
 
 

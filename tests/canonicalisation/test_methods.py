@@ -40,9 +40,9 @@ def test_an_open_model_and_an_open_method_are_used_as_they_are() -> None:
         ({"base_url": "http://127.0.0.1:9/v1"}, InputError, "`base_url` needs"),
         ({"method": "verified", "model": MODEL, "runs": 2}, InputError, "`runs` needs `method` prompted"),
         ({"method": "prompted", "model": MODEL, "pairs": 2}, InputError, "`pairs` needs `method` verified"),
-        ({"method": "prompted", "model": MODEL, "shots": 2}, InputError, "`shots` without `examples`"),
+        ({"method": "prompted", "model": MODEL, "shots": 2}, InputError, "`shots` needs `examples`"),
         ({"method": "prompted", "model": MODEL, "base_url": "http://127.0.0.1:9/v1"}, InputError, "`base_url`"),
-        ({"method": "prompted"}, InputError, "no model is named"),
+        ({"method": "prompted"}, InputError, "no model given"),
         ({"method": "oracle"}, UnknownNameError, "one of: offline, prompted, verified"),
     ],
 )

@@ -116,17 +116,17 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["canonicalise", "none.jsonl"], "neither a file nor a dataset"),
+        (["canonicalise", "none.jsonl"], "no such file or dataset"),
         (["canonicalise", "{plain}", "--model", "x"], "--model is for"),
         (["canonicalise", "{plain}", "--workers", "2"], "--workers is for --method prompted or verified"),
         (["salience", "{plain}", "--form", "likert"], "--form needs --method prompted"),
         (["expand", "{plain}", "--vocabulary", "{plain}", "--workers", "2"], "--workers is for names from a model"),
-        (["canonicalise", "{plain}", "--method", "prompted"], "no model is named"),
+        (["canonicalise", "{plain}", "--method", "prompted"], "no model given"),
         (["canonicalise", "{plain}", "--examples", "{plain}"], "--examples needs --method prompted"),
         (["canonicalise", "{plain}", "--pairs", "3"], "--pairs needs --method verified"),
         (
             ["canonicalise", "{plain}", "--method", "prompted", "--model", "x", "--base-url", "{free}", "--shots", "2"],
-            "--shots without",
+            "--shots needs --examples",
         ),
         (["expand", "{plain}", "--vocabulary", "{plain}"], "no clusters to expand"),
         (["expand", "{plain}"], "no source of names"),
@@ -135,7 +135,7 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
             ["expand", "{plain}", "--model", "x", "--base-url", "{free}", "--near", "0.5"],
             "--near is for names from a vocabulary",
         ),
-        (["expand", "{plain}", "--vocabulary", "none"], "neither a file nor a dataset"),
+        (["expand", "{plain}", "--vocabulary", "none"], "no such file or dataset"),
     ],
 )
 def test_what_a_user_can_mend_is_told(plain: Path, arguments: list[str], what: str) -> None:

@@ -47,6 +47,15 @@ def test_version_and_help() -> None:
     assert "Example" in run("data", "convert", "--help").stdout
 
 
+def test_help_names_values_and_shows_none_for_flags() -> None:
+    told = run("track", "-h").stdout
+    assert "<bool>" not in told
+    assert "<str>" not in told
+    assert "FILES" in told
+    assert any(line.split()[1:4] == ["--strict", "Stop", "at"] for line in told.splitlines())
+    assert "compat|strict" in run("eval", "original", "-h").stdout
+
+
 def test_segment_gives_jsonl_to_a_pipe_and_a_view_on_request() -> None:
     piped = run("segment", SOUP)
     procedure = jsonl.loads(piped.stdout)
@@ -221,7 +230,7 @@ def test_data_stats_on_the_published_files(mirror: Path) -> None:  # noqa: ARG00
 
 def test_a_page_that_cannot_be_written_is_told_before_anything_is_tracked(tmp_path: Path) -> None:
     told = fails("track", SOUP, "--model", "tiny", "--html", tmp_path / "no folder" / "soup.html")
-    assert "cannot write here" in told
+    assert "cannot write the file" in told
 
 
 def test_a_reader_that_goes_away_is_no_error(mirror: Path) -> None:  # noqa: ARG001

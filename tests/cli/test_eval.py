@@ -199,7 +199,7 @@ def test_agreement_of_raters_from_two_files(run: Run, tmp_path: Path) -> None:
     assert values["scores"]["agreement"]["share"] == pytest.approx(2 / 3)
     assert "raters:A1+mine" in values["signature"]
     alone = run("eval", "agreement", "--gold", gold, "--raters", "A1,A2")
-    assert (alone.status, "no salience by 'A2'" in alone.err) == (2, True)
+    assert (alone.status, "no salience ratings by 'A2'" in alone.err) == (2, True)
 
 
 @pytest.mark.usefixtures("mirror")
@@ -298,13 +298,13 @@ def test_other_mistakes_end_with_status_2(run: Run, gold: Path, tmp_path: Path) 
     for arguments, message in (
         (("original", "--gold", empty, "--pred", gold), "no gold step"),
         (("original", "--gold", gold, "--pred", broken), str(broken)),
-        (("original", "--gold", gold, "--pred", tmp_path / "none"), "neither a file nor a dataset"),
+        (("original", "--gold", gold, "--pred", tmp_path / "none"), "no such file or dataset"),
         (("original", "--gold", gold, "--pred", gold, "--mode", "loose"), "Invalid value for '--mode'"),
         (("original", "--gold", gold, "--pred", gold, "--matchers", "chrf"), "no matcher 'chrf'"),
         (("crepe", "--gold", gold, "--pred", gold), "not CREPE data"),
         (("clustering", "--gold", gold, "--pred", gold), "no clusters to compare"),
         (("clustering", "--level", "verbs"), "Invalid value for '--level'"),
-        (("salience", "--gold", gold, "--pred", gold), "no procedure has the salience"),
+        (("salience", "--gold", gold, "--pred", gold), "no procedure is rated by both"),
     ):
         done = run("eval", *arguments)
         assert (done.status, done.out) == (2, ""), arguments

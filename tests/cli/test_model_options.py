@@ -92,7 +92,7 @@ def test_the_cache_alone_answers_when_the_endpoint_is_gone(run: Run, server: Fau
     assert "cold?" in error.what
     assert error.where == str(cache)
     assert "no answer to this question" in str(error_of(run("hot?", *only[2:], "--model", "another")))
-    assert "no model is named" in str(error_of(run("hot?", *only[2:])))
+    assert "no model given" in str(error_of(run("hot?", *only[2:])))
     assert len(server.bodies) == 1
 
 
@@ -118,7 +118,7 @@ def test_what_runs_used_is_found_afterwards_a_line_a_run(run: Run, server: Fault
     assert {(line["model"], line["base_url"]) for line in lines} == {("any", server.base_url)}
     datetime.fromisoformat(lines[0]["ended"])
     no_folder = run("warm?", "--model", "any", "--usage", tmp_path / "none" / "usage.jsonl")
-    assert "cannot write here" in str(error_of(no_folder))
+    assert "cannot write the file" in str(error_of(no_folder))
     assert len(server.bodies) == 2, "a file that cannot be written costs nothing"
 
 
@@ -133,7 +133,7 @@ def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) 
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ((), "no model is named"),
+        ((), "no model given"),
         (("--model", "any", "--cache", "a.sqlite", "--no-cache"), "--cache and --no-cache"),
         (("--model", "any", "--base-url", "localhost:8080"), "not the address"),
         (("--model", "any", "--key-file", "/nowhere/key"), "no such file"),

@@ -43,8 +43,8 @@ def test_what_it_refuses(
     for arguments, message in (
         (("--pred", traces, "--pred", traces), "given twice"),
         (("--pred", traces, "--mode", "loose"), "Invalid value for '--mode'"),
-        (("--pred", tmp_path / "none.jsonl"), "neither a file nor a dataset"),
-        (("--pred", traces, "-o", tmp_path / "no" / "where"), "cannot write here"),
+        (("--pred", tmp_path / "none.jsonl"), "no such file or dataset"),
+        (("--pred", traces, "-o", tmp_path / "no" / "where"), "cannot write the file"),
     ):
         assert call(monkeypatch, "--gold", traces, *arguments) == 2
         assert message in capsys.readouterr().err

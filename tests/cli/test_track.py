@@ -59,7 +59,7 @@ def read(path: Path) -> list[Trace]:
         (["--model", "no-such.gguf", SOUP], "no such model file"),
         (["--adapter", "openpi-c", "--setting", "openpi", SOUP], "chooses its adapters"),
         (["--adapter", "none.gguf", SOUP], "no such adapter file"),
-        (["--base-url", "http://127.0.0.1:1", SOUP], "--base-url without a --model"),
+        (["--base-url", "http://127.0.0.1:1", SOUP], "--base-url needs --model"),
         (["--model", "m", "--setting", "openpi", SOUP], "--setting is for the embedded model"),
         (["no such file.md"], "no such file"),
     ],

@@ -138,10 +138,10 @@ def test_steps_without_an_answer_end_in_status_1_and_are_asked_again(
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        (("--seed", "2"), "another seed: 1, not 2"),
-        (("--form", "schemata"), "another form: complete, not schemata"),
-        (("--max-changes", "2"), "another max_changes: none, not 2"),
-        (("--top", "1"), "another salience: none, not top1"),
+        (("--seed", "2"), "seed was 1, now it is 2"),
+        (("--form", "schemata"), "form was complete, now it is schemata"),
+        (("--max-changes", "2"), "max_changes was none, now it is 2"),
+        (("--top", "1"), "salience was none, now it is top1"),
     ],
 )
 def test_resuming_with_other_settings_is_refused(
@@ -152,7 +152,7 @@ def test_resuming_with_other_settings_is_refused(
     done = track("--resume", *more)
     assert done.status == 2
     assert what in done.err
-    assert "name another --output to begin anew" in done.err
+    assert "or another --output" in done.err
     assert track("--resume", model="other").status == 2
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
@@ -162,7 +162,7 @@ def test_a_filtered_output_is_gone_on_from_with_the_same_filter(track: Track, tm
     before = (tmp_path / "out.jsonl").read_bytes()
     assert track("--top", "1", "--resume").status == 0
     assert (tmp_path / "out.jsonl").read_bytes() == before
-    assert "another salience: top1, not none" in track("--resume").err
+    assert "salience was top1, now it is none" in track("--resume").err
 
 
 def test_a_text_that_changed_is_refused(track: Track, tmp_path: Path) -> None:

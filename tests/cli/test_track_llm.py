@@ -195,12 +195,12 @@ def test_a_dry_run_shows_the_questions_and_asks_nothing(track: Run, tea: Path) -
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ([], "no model is named"),
-        (["--model", "m", "--examples", "x.jsonl"], "--examples without --shots"),
-        (["--model", "m", "--shots", "1"], "--shots without --examples"),
+        ([], "no model given"),
+        (["--model", "m", "--examples", "x.jsonl"], "--examples needs --shots"),
+        (["--model", "m", "--shots", "1"], "--shots needs --examples"),
         (["--model", "m", "--form", "whole", "--memory"], "--memory needs --form"),
         (["--model", "m", "--form", "complete", "--pairs", "x.jsonl"], "--pairs needs --form states"),
-        (["--model", "m", "--pairs", "none.jsonl"], "neither a file nor a dataset"),
+        (["--model", "m", "--pairs", "none.jsonl"], "no such file or dataset"),
     ],
 )
 def test_what_a_user_can_mend_is_told(

@@ -53,6 +53,12 @@ def test_when_nothing_can_be_read_that_is_an_error(tmp_path: Path) -> None:
         list(procedures([tmp_path / "none.md", tmp_path / "empty"], skipped=[]))
 
 
+def test_a_misspelt_dataset_is_told_from_a_missing_file() -> None:
+    with pytest.raises(InputError, match="no such file or dataset") as caught:
+        list(procedures(["oenpi:test"]))
+    assert "fluents data list" in str(caught.value)
+
+
 def test_an_input_that_would_be_overwritten_is_never_just_skipped(tmp_path: Path) -> None:
     folder(tmp_path, a_md="Boil.", b_md="Pour.")
     with pytest.raises(InputError, match="overwritten"):

@@ -89,7 +89,7 @@ def test_what_is_in_no_shape_is_an_input_error(tmp_path: Path, text: str, what: 
 
 
 def test_a_name_that_is_neither_file_nor_dataset() -> None:
-    with pytest.raises(InputError, match="neither a file nor a dataset"):
+    with pytest.raises(InputError, match="no such file or dataset"):
         read("openpy:dev")
     with pytest.raises(UnknownNameError, match="no split 'valid'"):
         read("openpi:valid")

@@ -39,14 +39,14 @@ def test_an_open_one_is_used_as_it_is() -> None:
     with open_model(script) as model:
         assert model is script
         assert model.usage == Usage(), "a script does not count"
-    with pytest.raises(InputError, match="`base_url` is for a model given by its name"), open_model(script, "http://x"):
+    with pytest.raises(InputError, match="`base_url` has no effect"), open_model(script, "http://x"):
         pass
 
 
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({"model": None}, "no model is named"),
+        ({"model": None}, "no model given"),
         ({"model": "any", "cached_only": True, "cache": False}, "`cached_only` needs a cache"),
         ({"model": "any", "cached_only": True, "cache": "/nowhere/kept.sqlite"}, "no such cache"),
         ({"model": "any", "timeout": float("inf")}, "`timeout`"),

@@ -114,7 +114,7 @@ def test_the_same_ratings_on_both_sides_are_one_raters() -> None:
     assert agreement([gold], [gold], raters=["A", "C"])["agreement"]["share"] == 1
     with pytest.raises(InputError, match="different ratings by A"):
         agreement([gold], [rated(("tea", "A", None, 1))])
-    with pytest.raises(InputError, match="no salience by 'D'"):
+    with pytest.raises(InputError, match="no salience ratings by 'D'"):
         agreement([gold], [], raters=["D"])
 
 

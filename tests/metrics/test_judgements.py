@@ -187,7 +187,7 @@ HEADER = ",".join(FORM_COLUMNS)
     [
         (b"", "not a form"),
         (HEADER.replace(",", ";").encode() + b"\n", "not a form"),
-        (HEADER.encode() + b"\ntea,1,1,Boil.,a,perhaps\n", "neither yes nor no"),
+        (HEADER.encode() + b"\ntea,1,1,Boil.,a,perhaps\n", "expected yes or no"),
         (HEADER.encode() + b"\ntea,one,1,Boil.,a,yes\n", "not the number of a step"),
         (HEADER.encode() + b"\ntea,1,1,Boil.\n", "too few columns"),
         (HEADER.encode() + b"\ntea,1,1,Boil.,a,yes\ntea,1,1,Boil.,a,no\n", "this change twice"),

@@ -78,7 +78,7 @@ def test_what_is_unknown_is_refused_at_once_with_what_there_is(metric: Metric) -
         score(metric, "nowhere.jsonl", "nowhere.jsonl", mode=wrong)
     with pytest.raises(UnknownNameError, match=f"{metric} has no option `colour`"):
         score(metric, "nowhere.jsonl", "nowhere.jsonl", colour="red")
-    with pytest.raises(InputError, match="neither a file nor a dataset"):
+    with pytest.raises(InputError, match="no such file or dataset"):
         score(metric, "nowhere.jsonl", "nowhere.jsonl", **OPTIONS.get(metric, {}))
 
 

@@ -120,7 +120,7 @@ def test_the_rater_may_be_left_out_where_there_is_one() -> None:
 
 def test_without_common_ratings_there_is_no_score() -> None:
     gold, pred = rated("tea", ("A1", [1, 2])), rated("tea", ("model", []))
-    with pytest.raises(InputError, match="no procedure has the salience of both"):
+    with pytest.raises(InputError, match="no procedure is rated by both"):
         salience([gold], [pred], rater="model")
 
 

@@ -188,7 +188,7 @@ def test_changes_that_are_likely_wrong_go() -> None:
 def test_the_front_door_rates_what_nobody_rated_and_refuses_to_keep_everything() -> None:
     assert left(keep(SOUP.replace(salience=()), top=1)) == [(1, "leek"), (2, "leek")]
     assert left(keep(SOUP, min_salience=4)) == left(keep_rated(SOUP, Keep(min_salience=4)))
-    with pytest.raises(InputError, match="nothing says what to keep"):
+    with pytest.raises(InputError, match="no filter given"):
         keep(SOUP)
     with pytest.raises(InputError, match="`top` is 0"):
         keep(SOUP, top=0)

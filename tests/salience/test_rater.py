@@ -38,7 +38,7 @@ def test_an_open_model_and_an_open_rater_are_used_as_they_are() -> None:
     [
         ({"model": "x"}, InputError, "`model` needs `method` prompted"),
         ({"form": "likert"}, InputError, "`form` needs `method` prompted"),
-        ({"method": "prompted"}, InputError, "no model is named"),
+        ({"method": "prompted"}, InputError, "no model given"),
         ({"method": "oracle"}, UnknownNameError, "one of: offline, prompted"),
         ({"scope": "some"}, UnknownNameError, "one of: global, local, both"),
     ],

@@ -99,7 +99,7 @@ def test_strict_refuses_predictions_for_steps_that_are_not_there() -> None:
 
 
 def test_strict_asks_whether_it_is_another_split() -> None:
-    with pytest.raises(InputError, match="another split"):
+    with pytest.raises(InputError, match="are for this split"):
         pairs(GOLD, {"coffee||1": [WET], "coffee||2": [], "coffee||3": []})
 
 

@@ -40,7 +40,7 @@ def test_strict_names_the_first_three_missing_procedures() -> None:
 
 
 def test_strict_asks_whether_it_is_another_split() -> None:
-    with pytest.raises(InputError, match="another split"):
+    with pytest.raises(InputError, match="are for this split"):
         ids([trace("a")], [trace("b")])
 
 

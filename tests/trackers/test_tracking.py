@@ -87,7 +87,7 @@ def test_a_trace_of_another_tracker_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     jsonl.write([Trace(procedure=TEA, provenance=Provenance(tracker="scripted", seed=2))], out)
     before = out.read_bytes()
-    with pytest.raises(InputError, match="another seed: 2, not 1"):
+    with pytest.raises(InputError, match="seed was 2, now it is 1"):
         run(out, Scripted(), resume=True)
     assert out.read_bytes() == before
 
@@ -109,7 +109,7 @@ def test_many_procedures_with_a_progress_bar_on_standard_error(
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({"base_url": "http://127.0.0.1:1"}, "`base_url` without a `model`"),
+        ({"base_url": "http://127.0.0.1:1"}, "`base_url` needs `model`"),
         ({"model": "m", "adapter": "both"}, "`adapter` has no effect with `model`"),
         ({"model": "m", "setting": "openpi"}, "`setting` has no effect with `model`"),
         ({"checkpoint": "runs/x", "samples": 2}, "`samples` has no effect with `checkpoint`"),

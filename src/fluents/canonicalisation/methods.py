@@ -64,7 +64,7 @@ def open_method(
         return
     check_choice("method", method, MethodName)
     if shots is not None and examples is None:
-        raise InputError("`shots` without `examples`", fix="set `examples` to the file or dataset they are drawn from")
+        raise InputError("`shots` needs `examples`", fix="set `examples` to the file or dataset they are drawn from")
     shown = None if examples is None else ClusterExamples(read_traces(examples), shots or 3, source=str(examples))
     with open_model(model, base_url) as opened:
         if method == "verified":
@@ -76,4 +76,6 @@ def open_method(
 def _refuse_foreign(method: str | Method, owner: str, **given: object) -> None:
     """Parameters of another method are an error, not ignored."""
     if method != owner and (foreign := [name for name, value in given.items() if value is not None]):
-        raise InputError(f"`{foreign[0]}` needs `method` {owner}", fix="set that, or leave it out")
+        raise InputError(
+            f"`{foreign[0]}` needs `method` {owner}", fix=f"leave out `{foreign[0]}`, or set `method` to {owner}"
+        )

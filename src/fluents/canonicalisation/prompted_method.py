@@ -96,7 +96,7 @@ def read(text: str) -> list[list[str]]:
     if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
         raise UnreadableAnswer("there is no list of groups in it")
     if not all(isinstance(name, str) for group in groups for name in group):
-        raise UnreadableAnswer("a group holds something that is no name")
+        raise UnreadableAnswer("a group contains something other than names")
     return [[fold(name) for name in group] for group in groups]
 
 

@@ -25,10 +25,17 @@ from fluents.cli import (
     weights,
 )
 from fluents.cli import eval as eval_
+from fluents.cli.options import conventional
 from fluents.errors import FluentsError, FluentsWarning
 from fluents.version import __version__
 
-app = typer.Typer(
+
+class _App(typer.Typer):
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return conventional(typer.main.get_command(self))(*arguments, **options)
+
+
+app = _App(
     name="fluents",
     help="What changes, from what to what, at every step of a procedure.",
     no_args_is_help=True,

@@ -210,7 +210,7 @@ def crepe(sides: Sides, as_json: AsJson = False) -> None:
 
 @app.command()
 def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson = False) -> None:
-    """For gold with complete annotation: changes matched one to one, entities, pairs, consistency, calibration.
+    """For completely annotated gold: changes matched one to one, entities, pairs, consistency, calibration.
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
     """
@@ -219,7 +219,7 @@ def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson
 
 @app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
-    """How often a change begins in the state an earlier step left. Needs no gold.
+    """Measure how often a change begins in the state an earlier step left. Needs no gold.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """
@@ -237,7 +237,7 @@ def agreement(
     scope: Annotated[Scope, typer.Option(help="Salience for the goal (global) or in each step (local).")] = "global",
     as_json: AsJson = False,
 ) -> None:
-    """How far raters of salience agree: the share of equal ratings, and Krippendorff's alpha.
+    """Measure how far salience raters agree: share of equal ratings, and Krippendorff's alpha.
 
     Example: `fluents eval agreement --gold openpi2:dev --raters A1,A2`
     """
@@ -362,4 +362,4 @@ def _show(found: Evaluation, as_json: bool) -> None:
 def warn(warnings: Iterable[str], name: str) -> None:
     """Tell people, not the next program in the pipe."""
     for warning in warnings:
-        tell(f"warning: {name}: {warning}", "yellow")
+        tell(f"warning: {'standard input' if name == '-' else name}: {warning}", "yellow")

@@ -92,7 +92,7 @@ class ModelOptions:
     def refuse(self, owner: str) -> None:
         """Options that would be ignored are an error. The address may stand in the environment for other commands."""
         if foreign := [option for option in changed(self) if option != "--base-url"]:
-            raise InputError(f"{foreign[0]} is for {owner}", fix="choose that, or leave it out")
+            raise InputError(f"{foreign[0]} is for {owner}", fix=f"leave out {foreign[0]}, or use {owner}")
 
 
 _PASSED_ON = (

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_type_hints
 
+import typer
+
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field in the place of each parameter that is a dataclass."""
@@ -48,6 +50,29 @@ def _options(group: Any) -> list[inspect.Parameter]:
         )
         for field in fields(group)
     ]
+
+
+def conventional(command: Any, parent: Any = None) -> Any:
+    """The command, with help that names values as most tools do (FILE, N, a|b), where typer shows Python's types."""
+    context = typer.Context(command, parent=parent, **command.context_settings)
+    for inner in getattr(command, "commands", {}).values():
+        conventional(inner, context)
+    for parameter in command.get_params(context):  # --help is one of them
+        if hasattr(parameter, "display_type"):
+            _name_value(parameter, context)
+    return command
+
+
+_VALUES = {"bool": "", "str": "TEXT", "int": "N", "float": "X", "path": "PATH", "file": "FILE", "directory": "FOLDER"}
+
+
+def _name_value(parameter: Any, context: Any) -> None:
+    if parameter.param_type_name == "argument":
+        parameter.metavar = parameter.metavar or parameter.name.upper()
+        parameter.display_type_rich = lambda **_: None
+    elif parameter.metavar is None:
+        kind = parameter.display_type(context).strip("<>").removeprefix("list[").removesuffix("]")
+        parameter.metavar = _VALUES.get(kind.removesuffix(" range"), kind)
 
 
 def changed(choice: Any) -> list[str]:

@@ -106,7 +106,7 @@ def each_trace(
 ) -> None:
     """Do the work on each trace of a file. A run with other `settings` cannot be resumed."""
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
-        tell("reading traces from standard input; Ctrl-D ends them", "dim")
+        tell("reading traces from standard input; end with Ctrl-D", "dim")
     from fluents.data.file_formats import read_traces
     from fluents.resumable import is_regular
 

@@ -21,7 +21,7 @@ def serve_model(
 ) -> None:
     """Serve the embedded model to OpenAI-compatible clients on this machine, offline, until Ctrl-C.
 
-    Without an adapter the base model chats: badly, but enough to try the llm tracker offline. With an adapter, use
+    Without an adapter the base model chats: badly, but well enough to try the llm tracker offline. With an adapter, use
     /v1/completions with the embedded tracker's own prompt.
 
     Example: `fluents serve-model --port 8080`

@@ -91,7 +91,7 @@ def track(
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None,
     adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None,
-    setting: Annotated[str | None, typer.Option(metavar="NAME", help="Setting for a published metric.")] = None,
+    setting: Annotated[str | None, typer.Option(metavar="NAME", help="Settings tuned for a published metric.")] = None,
     min_confidence: Annotated[
         float | None, typer.Option(metavar="X", min=0, max=1, help="Minimum confidence of a change.")
     ] = None,

@@ -24,7 +24,9 @@ class DecodingOptions:
         1.0
     )
     top_k: Annotated[int | None, typer.Option(min=1, help="Sample from the K most likely tokens.")] = None
-    top_p: Annotated[float | None, typer.Option(min=0, max=1, help="Sample from the top tokens of this mass.")] = None
+    top_p: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Sample from the most likely tokens with this total probability.")
+    ] = None
     rows: Annotated[int, typer.Option(min=1, help="Batch size; lower it to save memory.")] = 64
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
 

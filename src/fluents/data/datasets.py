@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from fluents.data.crepe import trace_of
-from fluents.errors import UnknownNameError
+from fluents.errors import InputError, UnknownNameError
 from fluents.jsonl import AnyRecord
 from fluents.records import Trace
 from fluents.task_records import CrepeCase, PddlTask
@@ -84,6 +84,12 @@ def find(name: str) -> Dataset:
     if name not in DATASETS:
         raise UnknownNameError(f"unknown dataset {name!r}", fix=f"one of: {', '.join(DATASETS)}")
     return DATASETS[name]
+
+
+def no_such_source(name: str) -> InputError:
+    return InputError(
+        "no such file or dataset", where=name, fix="check the path; `fluents data list` lists the datasets"
+    )
 
 
 def load(name: str) -> Iterator[AnyRecord]:

@@ -112,7 +112,7 @@ def local_path(file: DataFile) -> Path:
     """The file on this machine, with its checksum checked once per process. Never downloads."""
     if file.sha256 is None:
         raise DataMissingError(
-            f"{file.path} of {file.repo} is held by no mirror and has no known checksum, so fluents does not fetch it",
+            f"{file.path} of {file.repo} has no known checksum, so fluents does not download it",
             where=file.url,
             fix="download it yourself and use its path instead",
         )

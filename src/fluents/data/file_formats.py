@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from fluents import jsonl
 from fluents.data import change_tables, crepe, openpi, openpi2, openpi2_outputs, openpi_c, openpi_write
-from fluents.data.datasets import DATASETS, to_trace
+from fluents.data.datasets import DATASETS, no_such_source, to_trace
 from fluents.data.datasets import load as load_records
 from fluents.errors import EmptyFileError, InputError, UnknownNameError
 from fluents.jsonl import AnyRecord
@@ -69,9 +69,7 @@ def _records(source: str | Path, *, in_pieces: bool = False) -> Iterable[AnyReco
     if name.partition(":")[0] in DATASETS and not Path(name).exists():
         return load_records(name)
     if name != "-" and not Path(name).exists():
-        raise InputError(
-            "neither a file nor a dataset", where=name, fix="check the path; `fluents data list` names the datasets"
-        )
+        raise no_such_source(name)
     return _file_records(source, in_pieces=in_pieces)
 
 
@@ -83,7 +81,9 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
     lines = jsonl.read_lines(path, binary=PARQUET)
     start = list(islice(lines, 1))  # no more: whoever writes into a pipe may wait for what we make of it
     if not start:
-        raise EmptyFileError("the file is empty", where=name, fix="a procedure needs at least one step")
+        raise EmptyFileError(
+            "the file is empty", where=name, fix="give a file with procedures or traces, such as `fluents track` writes"
+        )
     where, first = start[0]
     if first.startswith(PARQUET):
         from fluents.data import parquet

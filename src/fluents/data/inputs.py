@@ -111,10 +111,12 @@ def _is_records(file: str) -> bool:
             raise InputError("there is no standard input", fix="name a file")
         return looks_like_json(cast("io.BufferedReader", sys.stdin.buffer).peek(4096))
     if not _exists(file):
-        from fluents.data.datasets import DATASETS
+        from fluents.data.datasets import DATASETS, no_such_source
 
         if file.partition(":")[0] in DATASETS:
             return True
+        if ":" in file:  # a dataset misspelt
+            raise no_such_source(file)
     with open_input(file) as stream:
         return looks_like_json(stream.read(4096)) or Path(file).suffix.lower() in (".json", ".jsonl", ".csv", ".tsv")
 

@@ -123,5 +123,7 @@ class Cache:
             raise CacheError(
                 f"the cache cannot be used: {error}",
                 where=self.path,
-                fix="delete it: a new one is made" if damaged else "make it writable, or name another file as `cache`",
+                fix="delete it; fluents creates a new one"
+                if damaged
+                else "make it writable, or name another file as `cache`",
             ) from None

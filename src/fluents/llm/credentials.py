@@ -31,7 +31,7 @@ def checked_url(address: str) -> str:
             "the address must not contain a user name or password", fix=f"put the key into a file; {fix}"
         )
     if parts.query or parts.fragment:  # often a key, and requests go to other places below the address
-        raise EndpointError("the address must contain neither ? nor #", fix=f"put a key into a file; {fix}")
+        raise EndpointError("the address must not contain ? or #", fix=f"put a key into a file; {fix}")
     return address.strip().rstrip("/")
 
 

@@ -72,7 +72,7 @@ def open_model(
     """
     if isinstance(model, LanguageModel):
         if base_url is not None:
-            raise InputError("`base_url` is for a model given by its name", fix="leave out `base_url`")
+            raise InputError("`base_url` has no effect on a model that is already open", fix="leave out `base_url`")
         yield model
         return
     from fluents.llm.cache import Cache, default_path
@@ -80,7 +80,7 @@ def open_model(
     from fluents.llm.endpoint import Endpoint
 
     if not model:
-        raise InputError("no model is named", fix="set `model` to the name the endpoint knows it by")
+        raise InputError("no model given", fix="set `model` to the name of a model that the endpoint serves")
     if not math.isfinite(timeout):
         raise InputError(f"`timeout` is {timeout}", fix="give a finite number")
     address = endpoint_url(base_url)

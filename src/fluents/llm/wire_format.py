@@ -163,14 +163,14 @@ def read_reply(content: bytes, api: Api) -> Reply:
         # By way of bytes: half a surrogate pair, which JSON can hold, is no character and could not be written down.
         whole = _Completion.model_validate_json(writable(json.dumps(json.loads(content), ensure_ascii=False)))
     except (ValueError, RecursionError):
-        raise BrokenReply("the body is no completion") from None
+        raise BrokenReply("the reply is not a completion") from None
     choice, usage = whole.choices[0], whole.usage or _Usage()
     if api == "chat":
         if choice.message is None:
-            raise BrokenReply("the completion holds no message")
+            raise BrokenReply("the completion has no message")
         text = choice.message.content or choice.message.refusal or ""
     elif choice.text is None:
-        raise BrokenReply("the completion holds no text")
+        raise BrokenReply("the completion has no text")
     else:
         text = choice.text
     return Reply(text, choice.finish_reason == "length", usage.prompt_tokens or 0, usage.completion_tokens or 0)

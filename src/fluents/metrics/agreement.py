@@ -52,7 +52,7 @@ def agreement(
                 raise InputError(f"gold and predictions hold different ratings by {key[2]}", where=trace.id)
     found = dict.fromkeys(rater for of_procedure in ratings.values() for _, _, rater in of_procedure)
     if unknown := [rater for rater in raters if rater not in found]:
-        raise InputError(f"there is no salience by {unknown[0]!r}", fix=f"choose from: {', '.join(found) or 'nobody'}")
+        raise InputError(f"no salience ratings by {unknown[0]!r}", fix=f"choose from: {', '.join(found) or 'none'}")
     chosen = list(raters or found)
     items = (item for name, of_procedure in ratings.items() for item in _items(name, of_procedure, chosen))
     signature = Signature.of("agreement", "strict", level=level, scope=scope, raters="+".join(chosen))

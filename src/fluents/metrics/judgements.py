@@ -160,7 +160,7 @@ def hallucinations(path: str | Path) -> Score:
         seen.add((procedure, step, line["answer"]))
         verdict = line["hallucinated"].strip().lower()
         if verdict and verdict not in _YES | _NO:
-            raise InputError(f"{line['hallucinated']!r} is neither yes nor no", where=where)
+            raise InputError(f"expected yes or no, found {line['hallucinated']!r}", where=where)
         if not verdict:
             empty.append(where)
             continue

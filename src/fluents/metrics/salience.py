@@ -60,8 +60,8 @@ def salience(
             rated.append(_Rated(meant.id, ours, _ratings(said, name) if name else {}))
     if not rated or not any(one.pred for one in rated):
         raise InputError(
-            f"no procedure has the salience of both {reference!r} and {name or 'another rater'!r}",
-            fix="check `reference` and `rater`: a trace names the rater of every rating",
+            f"no procedure is rated by both {reference!r} and {repr(name) if name else 'a second rater'}",
+            fix="rate the predictions with `fluents salience`, or check `reference` and `rater`",
         )
     warnings = tuple(pairs.warnings)
     if alone := sum(len(one.gold.keys() ^ one.pred.keys()) for one in rated):

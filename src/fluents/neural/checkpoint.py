@@ -165,7 +165,7 @@ def read_card(folder: Path) -> Card:
             raise ValueError(f"unknown style {card.style!r}")
         longest = card.longest_answer
         if longest is not None and (type(longest) is not int or longest < 1):
-            raise ValueError(f"longest_answer is no count of tokens: {longest!r}")
+            raise ValueError(f"longest_answer must be a number of tokens, found {longest!r}")
         return card
 
 

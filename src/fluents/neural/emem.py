@@ -74,7 +74,7 @@ def add_memory(model: Any) -> Width:
     if not names:
         raise FluentsError(
             f"entity memory needs an encoder–decoder model such as BART or T5, and this is {model.config.model_type}",
-            fix="another model, or another system: concat-states tells the past changes as text",
+            fix="use another model, or the system concat-states, which gives past changes as text",
         )
     for name in names:
         parent, _, child = name.rpartition(".")

@@ -62,7 +62,7 @@ def choose_style(taught: Collection[str], style: str | None = None, *, one_pass:
     for known in order:
         if known == style or (style is None and known in taught):
             return known
-    raise InputError("the adapter was taught no style that this version of fluents knows", fix="update fluents")
+    raise InputError("this version of fluents knows none of the styles of the adapter", fix="update fluents")
 
 
 def _newest(past: Sequence[str]) -> list[str]:

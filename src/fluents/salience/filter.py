@@ -77,9 +77,7 @@ def keep(
     >>> keep(trace, min_salience=3, min_confidence=0.5)
     """
     if top is None and min_salience is None and min_support is None and min_confidence is None:
-        raise InputError(
-            "nothing says what to keep", fix="give `top`, `min_salience`, `min_support` or `min_confidence`"
-        )
+        raise InputError("no filter given", fix="give `top`, `min_salience`, `min_support` or `min_confidence`")
     if top is not None and top < 1:
         raise InputError(f"`top` is {top}", fix="keep at least 1 entity")
     return keep_salient(trace, Keep(min_salience, top, rater, scope, min_support, min_confidence))

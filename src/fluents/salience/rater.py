@@ -69,7 +69,9 @@ def open_rater(
     if method != "prompted":
         given = {"form": form, "model": model, "base_url": base_url}
         if foreign := [name for name, value in given.items() if value is not None]:
-            raise InputError(f"`{foreign[0]}` needs `method` prompted", fix="set that, or leave it out")
+            raise InputError(
+                f"`{foreign[0]}` needs `method` prompted", fix=f"leave out `{foreign[0]}`, or set `method` to prompted"
+            )
     if not isinstance(method, str):
         yield method
         return

@@ -20,7 +20,9 @@ from fluents.text.template import Parsed, parse
 
 STEP_MARK = "||"
 
-NOTHING_SCORED = "nothing was predicted for this gold, so the score says nothing: is it another split or dataset?"
+NOTHING_SCORED = (
+    "no prediction matches this gold, so the score means nothing: check that split and dataset are the same"
+)
 """What compat, which counts every missing prediction as an empty one, adds where all are missing."""
 
 
@@ -163,7 +165,9 @@ class Pairing(Generic[Item]):
                 )
         missing, extra, count = list(self._gold.waiting), list(self._pred.waiting), self._gold.count
         if not count:
-            raise InputError(f"there is no gold {self.noun} to score against", fix="is the gold file empty?")
+            raise InputError(
+                f"there is no gold {self.noun} to score against", fix="check that the gold file is not empty"
+            )
         if not self._pred.count:
             self._disagreements.append("there are no predictions at all")
         elif missing:
@@ -176,9 +180,11 @@ class Pairing(Generic[Item]):
             )
         if self._disagreements and self._strict:
             unrelated = len(missing) == count
-            question = "are the predictions for another split or dataset?" if unrelated else "is the file whole?"
+            check = "are for this split and dataset" if unrelated else "are complete"
             told = first_three(self._disagreements, "; ")
-            raise InputError(told, fix=f"{question} compat mode counts what is missing as empty")
+            raise InputError(
+                told, fix=f"check that the predictions {check}, or use compat mode, which counts missing ones as empty"
+            )
         self.warnings += self._disagreements
         if len(missing) == count:
             self.warnings.append(NOTHING_SCORED)

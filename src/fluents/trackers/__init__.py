@@ -129,8 +129,8 @@ def open_tracker(
 
         return open_endpoint_tracker(model, base_url, samples=samples, max_changes=max_changes, seed=seed)
     if base_url is not None:
-        what = "a `base_url` without a `model`" if model is None else f"`base_url` has no effect: {model} is embedded"
-        raise InputError(what, fix="name the model, as the endpoint knows it")
+        what = "`base_url` needs `model`" if model is None else f"`base_url` has no effect: {model} is embedded"
+        raise InputError(what, fix="give the name of a model that the endpoint serves")
     if model is None and adapter is None and setting is None:
         model = default_model()
     if model is not None or adapter is not None:

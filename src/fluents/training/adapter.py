@@ -161,7 +161,7 @@ def train(
         )
         items = run.taught(rendered)
         if not items:
-            raise InputError("there is nothing to learn: no example fits into `max_tokens`")
+            raise InputError("no training example fits into `max_tokens`")
         losses, began = [], time.monotonic()
         for number, batch in enumerate(_batches(items, settings.batch, rng), start=1):
             losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))

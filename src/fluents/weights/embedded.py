@@ -60,7 +60,7 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
     """
     if model is None or model in BASES:
         if model is None and adapter is None:
-            raise InputError("neither a `model` nor an `adapter`", fix=f"one of: {', '.join(BASES)}")
+            raise InputError("`model` or `adapter` is required", fix=f"one of: {', '.join(BASES)}")
         opened = open_adapter(adapter if adapter is not None else shipped_adapter(str(model)))
         if model is not None and opened.facts.base_sha256 != find(str(model)).sha256:
             raise InputError(
@@ -74,8 +74,8 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
     if adapter is None:
         known = next((name for name, base in BASES.items() if base.sha256 == sha256_once(file)), None)
         if known is None:
-            what = "this model needs an adapter: only one that was trained for it can track"
-            raise InputError(what, where=file, fix="give an `adapter`, which `fluents train adapter` makes")
+            what = "this model needs an adapter that was trained for it"
+            raise InputError(what, where=file, fix="give an `adapter`; `fluents train adapter` trains one")
         adapter = shipped_adapter(known)
     return EmbeddedModel(open_adapter(adapter, any_base=True), file)
 

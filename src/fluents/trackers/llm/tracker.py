@@ -55,7 +55,7 @@ class LlmTracker(Tracker):
         if pairs and settings.verify:
             raise InputError("`pairs` and `verify` exclude each other", fix="leave out one of them")
         if settings.shots and shots is None:
-            raise InputError("`shots` without `examples` to draw them from", fix="set `examples` to a file or dataset")
+            raise InputError("`shots` needs `examples`", fix="set `examples` to a file or dataset")
         self.model, self.settings = model, settings
         self._shots, self._pairs = shots, pairs
         self.resources = ExitStack()
@@ -158,7 +158,7 @@ def llm_tracker(
 ) -> LlmTracker:
     """A tracker with few-shot examples and given pairs from files or datasets."""
     if examples and not settings.shots:
-        raise InputError("`examples` without `shots`", fix="say how many `shots` to show")
+        raise InputError("`examples` needs `shots`", fix="set `shots` to the number of examples per prompt")
     if pairs and settings.form != "states":
         raise InputError("`pairs` needs `form` states", fix="set that, or leave out `pairs`")
     shots = Shots(read_traces(examples), settings.shots, settings.seed, examples) if examples else None
