@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from fluents.records import StateChange
 from fluents.text.matchers import Answer, named
@@ -148,28 +149,24 @@ class Pool:
         return chosen, reached
 
     def _choose_paired(self) -> tuple[list[int], float]:
-        """Likewise, each chosen change taking the likest of each sample's that no other has taken."""
+        """Likewise, the chosen changes and those of each sample matched one to one, as well as can be."""
         chosen: list[int] = []
         reached = 0.0
         square = self.settings.recall**2
-        free = self.holds > 0
-        met = np.zeros(len(self.rows))
         alike: Floats = np.sum([weight * self.alike[name] for name, weight in self.settings.weights.items()], axis=0)
         while len(chosen) < self.settings.most:
             left = [index for index in self.considered if index not in chosen and self._is_new(index, chosen)]
             if not left:
                 break
-            taken = np.where(free[None], alike[left][:, None], 0.0)
-            values = met + taken.max(axis=2)
+            met = np.array([[_matched(alike[np.ix_([*chosen, one], row)]) for row in self.rows] for one in left])
             # Of P = met / chosen and R = met / size.
-            scores = (1 + square) * values / (len(chosen) + 1 + square * self.sizes)
+            scores = (1 + square) * met / (len(chosen) + 1 + square * self.sizes)
             expected = scores.mean(axis=1) * (1 - self.empty_share)
             best = int(np.argmax(expected))
             if expected[best] <= reached:
                 break
-            reached, met = float(expected[best]), values[best]
+            reached = float(expected[best])
             chosen.append(left[best])
-            free[np.arange(len(self.rows)), taken[best].argmax(axis=1)] = False
         return chosen, reached
 
     def _means_the_same(self) -> NDArray[np.bool_]:
@@ -239,3 +236,9 @@ class Pool:
         product = (1 + square) * precision * recall
         measure: Floats = np.divide(product, below, out=np.zeros_like(recall), where=below > 0)
         return measure
+
+
+def _matched(table: Floats) -> float:
+    """The most that rows and columns can add up to, matched one to one."""
+    rows, columns = linear_sum_assignment(-table)
+    return float(table[rows, columns].sum())

@@ -59,7 +59,7 @@ class TranscriptSettings:
     """One is the likeliest answer; several are drawn with `temperature`, and what they agree on is taken."""
     temperature: float = 0.8
     consensus: Consensus = field(
-        default_factory=lambda: Consensus(exact=0, bleu=0, distinct=True, paired=True, recall=1.3)
+        default_factory=lambda: Consensus(exact=0, bleu=0, distinct=True, paired=True, recall=1.15)
     )
     max_changes: int | None = None
     """At most so many changes a step."""
