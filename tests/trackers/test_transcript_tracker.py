@@ -255,15 +255,17 @@ SHORT = Sampling(samples=1, temperature=0, max_tokens=24)
 
 
 @pytest.mark.slow
-def test_the_cache_changes_no_answer_and_probabilities_come_with_it(engine: Engine) -> None:
-    first = engine.continue_from(PROMPT, SHORT, 1, fresh=True)
-    again = engine.continue_from(PROMPT, SHORT, 1, fresh=False)
-    assert [answer.text for answer in first] == [answer.text for answer in again]
-    assert b"".join(token.text for token in first[0].tokens).decode() == first[0].text
-    assert all(-50 < token.logprob <= 0 for token in first[0].tokens)
-    longer = PROMPT + first[0].text + f"{END}Step 3: Drink it.\n"
-    cached = engine.continue_from(longer, SHORT, 1, fresh=False)
-    assert cached[0].text == engine.continue_from(longer, SHORT, 1, fresh=True)[0].text
+def test_the_same_prompts_in_the_same_order_give_the_same_answers_and_probabilities(engine: Engine) -> None:
+    runs = []
+    for _ in range(2):
+        first = engine.continue_from(PROMPT, SHORT, 1, fresh=True)[0]
+        second = engine.continue_from(f"{PROMPT}{first.text}{END}Step 3: Drink it.\n", SHORT, 1, fresh=False)[0]
+        runs.append((first, second))
+        engine.continue_from("Goal: Something else\nStep 1: Sit down.\n", SHORT, 1, fresh=True)
+    assert runs[0] == runs[1], "whatever was asked in between"
+    for answer in runs[0]:
+        assert b"".join(token.text for token in answer.tokens).decode() == answer.text
+        assert all(-50 < token.logprob <= 0 for token in answer.tokens)
 
 
 @pytest.mark.slow
