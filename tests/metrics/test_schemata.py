@@ -103,7 +103,7 @@ def test_expansions_have_rows_of_their_own_only_where_there_are_any() -> None:
 
 def test_strict_refuses_predictions_for_another_procedure() -> None:
     other = Trace(procedure=Procedure(id="soup", steps=PROCEDURE.steps))
-    with pytest.raises(InputError, match="another split"):
+    with pytest.raises(InputError, match="this split and dataset"):
         schemata([GOLD], [other], mode="strict")
     assert schemata([GOLD], [other]).warnings
 
