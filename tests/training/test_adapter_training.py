@@ -77,7 +77,7 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
     ):
         with pytest.raises(InputError, match=f"differ in {what}\n"):
             train(real_weights, taught, measured, tmp_path / "broken", settings)
-    with pytest.raises(InputError, match="nothing to learn"):
+    with pytest.raises(InputError, match="no training example fits"):
         train(real_weights, _examples(), [], tmp_path / "no room", AdapterSettings(epochs=1, rank=4, max_tokens=8))
     with pytest.raises(InputError, match="differ in base"):
         train(adapter, _examples(), _examples(), tmp_path / "broken", once)
