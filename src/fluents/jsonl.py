@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import errno
 import io
 import json
 import os
@@ -306,6 +307,8 @@ def output_path(path: str | Path) -> Path:
     """The file to write: a link stays one, and what it names is written. A folder or a loop of links is an error."""
     try:
         target = Path(path).resolve()
+        if target.is_symlink():  # from Python 3.13 on, resolve leaves a loop of links as it is
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         is_folder = target.is_dir()
         target.exists()
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop; ValueError: a NUL byte
