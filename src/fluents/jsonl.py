@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import errno
-import errno
 import io
 import json
 import os
