@@ -12,8 +12,8 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -214,7 +214,7 @@ def _as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
         raise InputError(what, where=name, fix="save the file as UTF-8") from None
 
 
-def read_lines(path: str | Path, *, binary: bytes | None = None) -> Iterator[tuple[str, bytes]]:
+def read_lines(path: str | Path, *, binary: bytes | None = None) -> Generator[tuple[str, bytes]]:
     """("file:line", bytes) for every line that is not blank; a line past MAX_LINE_BYTES is an error.
 
     A file that begins with `binary` has no lines, and comes as a whole.
@@ -247,7 +247,8 @@ def _close(stream: IO[bytes]) -> None:
 
 def read(path: str | Path) -> Iterator[AnyRecord]:
     """The records of a file in our format, one at a time. An id that comes twice is an error."""
-    return read_records(read_lines(path))
+    with closing(read_lines(path)) as lines:  # an error on the way closes the file at once
+        yield from read_records(lines)
 
 
 def read_records(lines: Iterable[tuple[str, bytes]]) -> Iterator[AnyRecord]:
