@@ -1,0 +1,207 @@
+"""The lenient reader: valid PDDL is read as it is, anything else is repaired with a reason or refused with a place."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pddl_strategies import tasks
+
+from fluents.data.datasets import load
+from fluents.planning.expressions import PddlError
+from fluents.planning.model import Domain, Problem
+from fluents.planning.reader import PddlReading, read_pddl
+from fluents.task_records import PddlTask
+
+DOMAIN = """(define (domain kettle)
+  (:requirements :strips :typing)
+  (:types kettle place)
+  (:predicates (at ?k - kettle ?p - place) (hot ?k - kettle))
+  (:action carry
+    :parameters (?k - kettle ?from - place ?to - place)
+    :precondition (at ?k ?from)
+    :effect (and (at ?k ?to) (not (at ?k ?from))))
+  (:action boil
+    :parameters (?k - kettle ?p - place)
+    :precondition (and (at ?k ?p))
+    :effect (hot ?k)))
+"""
+PROBLEM = """(define (problem tea)
+  (:domain kettle)
+  (:objects pot - kettle hob sink - place)
+  (:init (at pot sink))
+  (:goal (and (at pot hob) (hot pot))))
+"""
+
+
+def repaired(domain: str, problem: str = PROBLEM) -> tuple[PddlReading, list[str]]:
+    found = read_pddl(domain, problem)
+    again = read_pddl(str(found.domain), str(found.problem), strict=True)
+    assert (again.domain, again.problem) == (found.domain, found.problem)
+    return found, [repair.message for repair in found.repairs]
+
+
+def test_valid_pddl_needs_no_repair_and_prints_as_what_it_is() -> None:
+    found = read_pddl(DOMAIN, PROBLEM, strict=True)
+    assert found.repairs == ()
+    assert read_pddl(str(found.domain), str(found.problem), strict=True) == found
+
+
+@given(tasks())
+def test_whatever_is_valid_comes_back_as_it_was(task: tuple[Domain, Problem]) -> None:
+    domain, problem = task
+    found = read_pddl(str(domain), str(problem))
+    assert found.repairs == ()
+    assert found.domain == domain
+    assert found.problem == problem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("?k - kettle ?from", "?k -kettle ?from", "no space after the hyphen of -kettle: added"),
+        ("?k - kettle ?from", "?k- kettle ?from", "no space before the hyphen of ?k-: added"),
+        ("?k - kettle ?from", "?k kettle ?from", "no hyphen before the type kettle: added"),
+        ("(hot ?k - kettle)", "(hot ? k - kettle)", "a space after the question mark of ?k: left out"),
+        ("(:types kettle place)", "(:types kettle)", "type place is not declared: declared"),
+        ("(:types kettle place)", "(:types kettle place place)", "type place is declared twice: joined"),
+        ("(:types kettle place)", "(:types kettle - pot place)", "type pot is not declared: declared"),
+        ("(hot ?k - kettle)", "", "predicate hot is not declared: declared"),
+        ("(hot ?k - kettle)", "(hot)", "hot is declared with 0 arguments, used with 1: declared anew"),
+        ("(at ?k ?from)\n", "(at ?from)\n", "used with 1: (at ?from) is read as (at ?k ?from)"),
+        ("(at ?k ?to)", "(at ?k sink)", "sink is not declared in the domain: declared as a constant"),
+        ("(at ?k ?from)\n", "(at k ?from)\n", "k without its question mark: read as ?k"),
+        ("?from - place ?to - place", "?from - place", "?to is no parameter of carry: added"),
+        (" :typing", "", "uses :typing without requiring it: required"),
+        ("(:requirements :strips :typing)", "", "uses :typing without requiring it: required"),
+        ("(at ?k ?from)\n", "(not (hot ?k))\n", "uses :negative-preconditions without requiring it: required"),
+        (":effect (hot ?k)))", ":effect (hot ?k)", "never closed: closed at the end"),
+        (":effect (hot ?k)))", ":effect (hot ?k))))", "a closing parenthesis too many: left out"),
+        ("(not (at ?k ?from))))", "(not (at ?k ?from)))", "not closed before :action: closed there"),
+        (":precondition (and (at ?k ?p))", ":precondition (and (at ?k ?p)", "not closed before :effect: closed there"),
+        ("(at ?k ?from)\n", "(at ?k ?from))\n", ":action was closed before :effect: a parenthesis too many, left out"),
+        (":precondition (at", ":preconditions (at", ":preconditions is not a word of PDDL: read as :precondition"),
+        ("(domain kettle)", "domain kettle", "no parentheses around domain and its name: added"),
+        ("(:action boil", "(:action carry", "another action carry: renamed carry-2"),
+        ("(define", "Here is the domain:\n(define", "text outside a definition: left out"),
+        (":effect (hot ?k)", ":effect ((hot ?k))", "parentheses too many: left out"),
+        ("(hot ?k - kettle)", "(hot ?k - place)", "?k is kettle, hot takes place there: it takes object now"),
+    ],
+)  # fmt: skip
+def test_what_people_and_models_write_is_repaired(old: str, new: str, message: str) -> None:
+    broken = DOMAIN.replace(old, new, 1)
+    assert broken != DOMAIN
+    found, messages = repaired(broken)
+    assert any(said.endswith(message) for said in messages)
+    with pytest.raises(PddlError, match="not strict PDDL"):
+        read_pddl(broken, PROBLEM, strict=True)
+    if "typ" not in message and "object now" not in message and "carry-2" not in message and "sink" not in new:
+        assert [action.effects for action in found.domain.actions] == [
+            action.effects for action in read_pddl(DOMAIN).domain.actions
+        ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("hob sink - place", "hob - place", "object sink is not declared: declared as place"),
+        ("hob sink - place", "hob sink sink - place", "object sink is declared twice: joined"),
+        ("(:domain kettle)", "(:domain kettles)", "the problem names another domain: read as kettle"),
+        ("(hot pot)", "(hot ?k)", "?k stands outside an action: read as pot, the only object that fits"),
+        (
+            "(:goal (and (at pot hob) (hot pot)))",
+            "(:goal (at pot hob) (hot pot))",
+            "more than one goal: all are wanted",
+        ),
+        ("(:init (at pot sink))", "", "no :init: added"),
+        ("(at pot sink)", "(and (at pot sink) (hot pot))", "`and` in :init: its parts are listed"),
+        ("sink", "the%sink", "the%sink is not a name in PDDL: read as the_sink"),
+    ],
+)
+def test_problems_are_repaired_too(old: str, new: str, message: str) -> None:
+    assert message in repaired(DOMAIN, PROBLEM.replace(old, new))[1]
+
+
+def test_a_repair_says_where() -> None:
+    [repair] = read_pddl(DOMAIN.replace("(hot ?k - kettle)", "(hot ?k -kettle)")).repairs
+    assert str(repair) == "text, line 4, column 52: no space after the hyphen of -kettle: added"
+
+
+@pytest.mark.parametrize(
+    ("domain", "problem", "message"),
+    [
+        ("", PROBLEM, "there is no domain"),
+        (DOMAIN, "nothing here", "there is no problem"),
+        (DOMAIN, "(define (problem tea) (:domain kettle))", "a problem without a goal"),
+        (DOMAIN.replace("(:types", "(:functions (cost)) (:types"), PROBLEM, ":functions is not supported"),
+        (DOMAIN.replace("(hot ?k)))", "(increase (cost) 1)))"), PROBLEM, "increase is not supported in an effect"),
+        (DOMAIN.replace("(hot ?k)))", "(or (hot ?k))))"), PROBLEM, "or is not supported in an effect"),
+        (
+            DOMAIN,
+            PROBLEM.replace("(at pot sink)", "(= (cost) 0)"),
+            "an expression as an argument of = is not supported",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(domain: str, problem: str, message: str) -> None:
+    with pytest.raises(PddlError, match=re.escape(message)):
+        read_pddl(domain, problem)
+
+
+words = st.sampled_from([*re.findall(r"[()]|[^\s()]+", DOMAIN + PROBLEM), *"()()?-:é%", "either", "forall", "when"])
+
+
+@settings(max_examples=300)
+@given(st.one_of(st.text(), st.lists(words, max_size=80).map(" ".join)), st.lists(words, max_size=40).map(" ".join))
+def test_any_text_is_read_or_refused(first: str, second: str) -> None:
+    """And what was read is valid once it is printed."""
+    for text in (first, DOMAIN[: len(first) * 3] + first + DOMAIN[len(first) * 3 :]):
+        try:
+            found = read_pddl(text, PROBLEM + second)
+        except PddlError:
+            continue
+        again = read_pddl(str(found.domain), str(found.problem), strict=True)
+        assert (again.domain, again.problem) == (found.domain, found.problem)
+
+
+MANY = " ".join(f"?x{n}" for n in range(100_000))
+FACTS = "".join(f"(p ?x{n})" for n in range(100_000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 5_000_000,
+        "(define (domain d) (:action a :effect " + "(and " * 1_000_000,
+        "a " * 5_000_000,
+        "(define (domain d) (:predicates " + "(p ?x)" * 1_000_000,
+        "(define (domain d) (:types " + " ".join(f"t{n} - t{n + 1}" for n in range(400_000)),
+        "(define (domain d) (:action a :parameters () :effect (and " + "(p ?x)" * 600_000 + ")))",
+        f"(define (domain d) (:predicates (p ?x)) (:action a :parameters ({MANY}) :effect (and {FACTS})))",
+        ")" * 5_000_000,
+        "é " * 3_000_000,
+    ],
+    ids=["open", "nested", "words", "predicates", "types", "facts", "parameters", "close", "letters"],
+)  # fmt: skip
+def test_ten_megabytes_neither_crash_nor_hang(text: str) -> None:
+    started = time.process_time()
+    with suppress(PddlError):
+        read_pddl(text)
+    assert time.process_time() - started < 120  # seconds of this process: a hang, not a slow machine
+
+
+@pytest.mark.usefixtures("mirror")
+def test_all_problems_of_proc2pddl_are_read() -> None:
+    """Strict readers read 3 of the 95."""
+    count = 0
+    for task in load("proc2pddl:all"):
+        assert isinstance(task, PddlTask)
+        for problem in task.problems.values():
+            repaired(task.domain, problem)
+            count += 1
+    assert count == 95
