@@ -18,6 +18,9 @@ _UNSUPPORTED = frozenset(
     {":functions", ":derived", ":durative-action", ":constraints", ":metric", "preference", "oneof", "probabilistic"}
     | {"increase", "decrease", "assign", "scale-up", "scale-down", "<", ">", "<=", ">=", "always", "sometime"}
 )
+_RESERVED = frozenset({"define", "and", "or", "not", "imply", "forall", "exists", "when", "either"})
+_NO_NAME = "?:-<=>"
+"""What no name of an object, a type or a predicate begins with."""
 MAX_EITHER = 50
 """Types that a name may have."""
 
@@ -216,8 +219,8 @@ def _wrapped(symbol: Symbol) -> Expression:
 
 
 def _name(expression: Expression, default: str, place: int = 1) -> Symbol:
-    if len(expression) > place and isinstance(expression[place], Symbol) and expression[place][0] not in "?:-<=>":
-        found: Symbol = expression[place]
+    found = expression[place] if len(expression) > place else None
+    if isinstance(found, Symbol) and found[0] not in _NO_NAME and found not in _RESERVED:
         return found
     if not default:
         expression.text.fail(expression.offset, "a name is missing")
@@ -238,9 +241,11 @@ def _typed_list(items: Iterable[Any], types: Mapping[str, Any] | None = None) ->
             continue
         text, offset = item.text, item.offset
         following = todo[-1] if todo and isinstance(todo[-1], Symbol) else None
-        if item == "?" and following is not None:
+        if item == "?" and following and following[0] not in _NO_NAME:
             text.repair(offset, f"a space after the question mark of ?{following}: left out")
-            todo[-1] = text.symbol(f"?{following.lstrip('?')}", offset)
+            todo[-1] = text.symbol(f"?{following}", offset)
+        elif item == "?" or item[0] in "<=>":
+            text.repair(offset, f"{item} in a list of names: left out")
         elif item[0] == "-" and len(item) > 1:
             text.repair(offset, f"no space after the hyphen of {item}: added")
             todo += [text.symbol(item[1:], offset + 1), text.symbol("-", offset)]
@@ -250,11 +255,11 @@ def _typed_list(items: Iterable[Any], types: Mapping[str, Any] | None = None) ->
             waiting = []
         elif types is None:
             if item[0] in "?:":
-                text.repair(offset, f"{item} in a list of names: read as {item[1:] or 'x'}")
-                item = text.symbol(item[1:] or "x", offset)
+                text.repair(offset, f"{item} in a list of names: read as {item[1:]}")
+                item = text.symbol(item[1:], offset)
             waiting.append(item)
         elif item[0] == "?":
-            if item.endswith("-") and following is not None and following[0] not in "?-":
+            if item.endswith("-") and following is not None and following[0] not in _NO_NAME:
                 text.repair(offset, f"no space before the hyphen of {item}: added")
                 todo.append(text.symbol("-", offset + len(item) - 1))
                 item = text.symbol(item.rstrip("-"), offset)
@@ -272,14 +277,14 @@ def _kinds(todo: list[Any], hyphen: Symbol) -> tuple[str, ...]:
     """The type after a hyphen; taken off what is still to do."""
     if todo and isinstance(todo[-1], Expression):
         either = todo.pop()
-        names = tuple(item for item in either[either.head == "either" :] if isinstance(item, Symbol))
+        names = tuple(one for one in either if isinstance(one, Symbol) and one[0] not in _NO_NAME and one != "either")
         if either.head != "either":
             either.text.repair(either.offset, "parentheses around types: read as either")
         if len(names) > MAX_EITHER:
             either.text.fail(either.offset, f"more than {MAX_EITHER} types of one name")
         if names:
             return names
-    elif todo and todo[-1][0] not in "?:-":
+    elif todo and todo[-1][0] not in _NO_NAME:
         return (todo.pop(),)
     hyphen.text.repair(hyphen.offset, "no type after the hyphen: object")
     return (OBJECT,)
@@ -317,13 +322,14 @@ def _condition(item: Any) -> Condition:
         return Connective("or", (Connective("not", (_condition(parts[0]),)), _condition(parts[1])))
     if head in ("forall", "exists") and len(parts) == 2 and isinstance(parts[0], Expression):
         variables = tuple(Typed(*one) for one in _typed_list(parts[0], {}))
-        return Connective("forall" if head == "forall" else "exists", (_condition(parts[1]),), variables)
+        inner = (_condition(parts[1]),)
+        return Connective("forall" if head == "forall" else "exists", inner, variables) if variables else inner[0]
     return _atom(item)
 
 
 def _atom(item: Expression) -> Atom:
     arguments: list[Symbol] = []
-    if item.head in ("and", "or", "not", "imply", "forall", "exists", "when") or item.head[:1] in ("?", ":", "-", ""):
+    if item.head in _RESERVED or (item.head != EQUALS and item.head[:1] in _NO_NAME):
         item.text.fail(item.offset, f"{item.head or 'this'} cannot be read as a fact")
     todo = item[:0:-1]
     while todo:
@@ -334,12 +340,12 @@ def _atom(item: Expression) -> Atom:
                 item.text.fail(part.offset, f"an expression as an argument of {item.head} is not supported")
             item.text.repair(part.offset, "parentheses around an argument: left out")
             todo.append(part[0])
-        elif part == "?" and following is not None:
+        elif part == "?" and following and following[0] not in _NO_NAME:
             item.text.repair(part.offset, f"a space after the question mark of ?{following}: left out")
-            todo[-1] = item.text.symbol(f"?{following.lstrip('?')}", part.offset)
-        elif part[0] == "-" or part == "?":
-            item.text.repair(part.offset, "a type in a fact: left out")
-            if part == "-" and following is not None:
+            todo[-1] = item.text.symbol(f"?{following}", part.offset)
+        elif part == "?" or (part[0] in _NO_NAME and part[0] != "?"):
+            item.text.repair(part.offset, f"{part} in a fact: left out, with a type that follows it")
+            if part == "-" and following and following[0] not in _NO_NAME:
                 todo.pop()
         else:
             arguments.append(part)
