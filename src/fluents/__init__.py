@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fluents.canonicalisation import canonicalise
     from fluents.data.file_formats import load, save
     from fluents.metrics import score
+    from fluents.planning.trace_plan import plan
     from fluents.report.trace_page import to_html
     from fluents.salience import keep, rate_salience
     from fluents.scoring.bootstrap import compare
@@ -34,6 +35,7 @@ _ROOMS = {
     "compare": "fluents.scoring.bootstrap",
     "keep": "fluents.salience",
     "load": "fluents.data.file_formats",
+    "plan": "fluents.planning.trace_plan",
     "rate_salience": "fluents.salience",
     "save": "fluents.data.file_formats",
     "score": "fluents.metrics",
@@ -55,6 +57,7 @@ __all__ = [
     "compare",
     "keep",
     "load",
+    "plan",
     "rate_salience",
     "save",
     "score",

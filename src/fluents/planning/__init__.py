@@ -1,7 +1,1 @@
-"""Planning: PDDL read leniently and written strictly."""
-
-from fluents.planning.expressions import PddlError, Repair
-from fluents.planning.model import Domain, Problem
-from fluents.planning.reader import PddlReading, read_pddl
-
-__all__ = ["Domain", "PddlError", "PddlReading", "Problem", "Repair", "read_pddl"]
+"""PDDL read leniently, solved, validated and replayed; traces and texts made into domains and problems."""

@@ -1,0 +1,256 @@
+"""A trace → a planning domain and a problem, by rule: entities become objects, values of attributes predicates, steps
+actions.
+
+An attribute of an entity has one value at a time. A step needs what it changes to be as the text left it, and the other
+known states of the entities that take part in it; it makes the new values true and the old ones false. So the steps in
+the order of the text are always a plan, and what remains to be seen is whether a planner finds that order.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fluents.errors import InputError
+from fluents.planning.model import Action, Atom, Connective, Domain, Effect, Predicate, Problem, Typed
+from fluents.planning.states import PlanStep, Wording, World
+from fluents.records import StateChange, Trace
+from fluents.salience import Keep, keep_salient
+from fluents.salience.entities import canonical_names
+from fluents.text.names import named_in, plain_name
+
+Fluent: TypeAlias = tuple[str, str]
+"""An entity and one of its attributes, by their canonical names."""
+MIN_SALIENCE = 4.0
+MAX_WORDS = 6
+"""Of a name made from a text."""
+
+
+@dataclass(frozen=True)
+class CompiledTrace:
+    """A domain and a problem, and what their names stand for."""
+
+    domain: Domain
+    problem: Problem
+    wording: Wording
+    steps: Mapping[str, int]
+    """Action → the step it comes from."""
+
+    def in_text_order(self, plan: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+        """The plan with its steps in the order of the text, where that is a plan too."""
+        ordered = tuple(sorted(plan, key=lambda step: self.steps[step.action]))
+        try:
+            World(self.domain, self.problem).replay(ordered)
+        except InputError:
+            return tuple(plan)
+        return ordered
+
+
+@dataclass(frozen=True)
+class _Transition:
+    """What a step does: the values it needs, and the old and the new one of each fluent that it changes."""
+
+    step: int
+    needs: Mapping[Fluent, str]
+    changes: Mapping[Fluent, tuple[str, str]]
+
+
+def compile_trace(
+    trace: Trace,
+    *,
+    goal: str | None = None,
+    min_salience: float = MIN_SALIENCE,
+    side_effects: bool = True,
+    order: bool = False,
+) -> CompiledTrace:
+    """A domain whose actions are the steps of a trace, and the problem of getting from its first states to its last.
+
+    `goal` is what to reach, in words ("rice cooked, pot clean"); without it, the final states of entities of at least
+    `min_salience`, or of the most salient one. Without `side_effects` a step changes, of the entities that the text
+    names, only those named in the step itself. `order` adds facts that name the steps, so that they can only be taken
+    as the text has them.
+    """
+    if not trace.changes:
+        raise InputError("a trace without changes: there is nothing to plan", where=trace.id)
+    first, transitions, last = _history(trace)
+    wanted = _worded_goal(goal, first, transitions) if goal else _salient_goal(trace, last, min_salience)
+    return _Compiler(trace, side_effects, order).compiled(first, transitions, wanted)
+
+
+def _history(trace: Trace) -> tuple[dict[Fluent, str], list[_Transition], dict[Fluent, str]]:
+    """The first values, what each step does, and the last values."""
+    name_of = canonical_names(trace)
+    attribute_of = {
+        (cluster.name, mention): attribute.name
+        for cluster in trace.clusters
+        for attribute in cluster.attributes
+        for mention in attribute.mentions
+    }
+    by_step: dict[int, dict[Fluent, list[StateChange]]] = {}
+    spelt: dict[Fluent, Fluent] = {}
+    for change in trace.changes:
+        entity = name_of.get(change.entity, change.entity)
+        attribute = attribute_of.get((entity, change.attribute), change.attribute)
+        fluent = spelt.setdefault((plain_name(entity), plain_name(attribute)), (entity, attribute))
+        by_step.setdefault(change.step, {}).setdefault(fluent, []).append(change)
+    first: dict[Fluent, str] = {}
+    for step in sorted(by_step, reverse=True):
+        first |= {fluent: changes[0].before for fluent, changes in by_step[step].items() if changes[0].before}
+    now = dict(first)
+    transitions = []
+    for step in sorted(by_step):
+        text = trace.procedure.steps[step - 1]
+        here = by_step[step]
+        actors = {entity for entity, _ in here} | {entity for entity, _ in now if named_in(text, entity)}
+        needed = {fluent: value for fluent, value in now.items() if fluent[0] in actors}
+        changed = {}
+        for fluent, changes in here.items():
+            old, new = now.get(fluent, ""), _outcome(changes)
+            if plain_name(old) != plain_name(new):
+                changed[fluent] = old, new
+        transitions.append(_Transition(step, needed, changed))
+        now |= {fluent: new for fluent, (_, new) in changed.items()}
+        now = {fluent: value for fluent, value in now.items() if value}
+    return first, transitions, now
+
+
+def _outcome(changes: Sequence[StateChange]) -> str:
+    """What an attribute is after a step: a chain of changes is followed, of several answers the first counts."""
+    value = changes[0].after
+    for change in changes[1:]:
+        if plain_name(change.before) == plain_name(value):
+            value = change.after
+    return value
+
+
+def _salient_goal(trace: Trace, last: Mapping[Fluent, str], min_salience: float) -> dict[Fluent, str]:
+    salient = keep_salient(trace, Keep(min_salience=min_salience))
+    if not salient.changes:
+        salient = keep_salient(trace, Keep(top=1))
+    name_of = canonical_names(trace)
+    names = {plain_name(name_of.get(change.entity, change.entity)) for change in salient.changes}
+    return {fluent: value for fluent, value in last.items() if plain_name(fluent[0]) in names} or dict(last)
+
+
+def _worded_goal(goal: str, first: Mapping[Fluent, str], transitions: Sequence[_Transition]) -> dict[Fluent, str]:
+    """The values that the words name: of each clause those whose entity and value both stand in it."""
+    known = {(fluent, value) for fluent, value in first.items()}
+    known |= {(fluent, new) for one in transitions for fluent, (_, new) in one.changes.items() if new}
+    wanted: dict[Fluent, str] = {}
+    for clause in re.split(r"[,;.]|\band\b", goal):
+        found = [(fluent, value) for fluent, value in known if named_in(clause, fluent[0]) and named_in(clause, value)]
+        if clause.strip() and not found:
+            near = sorted(known, key=lambda one: (-_shared(clause, one), one))[:5]
+            shown = "; ".join(f"{entity} {value}" for (entity, _), value in near)
+            raise InputError(
+                f"no state of the trace says {clause.strip()!r}", fix=f"name an entity and a state: {shown}"
+            )
+        for fluent, value in sorted(found, key=lambda one: len(one[1])):
+            wanted[fluent] = value
+    return wanted
+
+
+def _shared(clause: str, one: tuple[Fluent, str]) -> int:
+    words = set(plain_name(clause).split())
+    return len(words & set(plain_name(f"{one[0][0]} {one[0][1]} {one[1]}").split()))
+
+
+class _Compiler:
+    """Names for everything, each once: strict readers do not take one name for two things."""
+
+    def __init__(self, trace: Trace, side_effects: bool, order: bool) -> None:
+        self._trace, self._side_effects, self._order = trace, side_effects, order
+        self._taken: set[str] = {"object", "define", "and", "or", "not", "when", "forall", "exists", "imply", "either"}
+        self._types: dict[str, str] = {}
+        self._objects: dict[str, str] = {}
+        self._predicates: dict[tuple[str, str], str] = {}
+        self._wording: dict[Atom, tuple[str, str, str]] = {}
+
+    def compiled(
+        self, first: Mapping[Fluent, str], transitions: Iterable[_Transition], wanted: Mapping[Fluent, str]
+    ) -> CompiledTrace:
+        trace = self._trace
+        name = self._name(trace.procedure.goal or trace.id, "procedure")
+        problem_name = self._name(f"{trace.procedure.goal or trace.id} problem", "problem")
+        actions, steps = [], {}
+        done: list[str] = []
+        for one in transitions:
+            effects = {
+                fluent: change
+                for fluent, change in one.changes.items()
+                if self._side_effects or self._is_plain(fluent[0], one.step)
+            }
+            if not effects and not self._order:
+                continue
+            action = self._action(one, effects)
+            if self._order:
+                done.append(self._name(f"step {one.step} done", "done"))
+                needed = (action.precondition, *(Atom(name) for name in done[-2:-1]))
+                effect = (*action.effects, Effect(Atom(done[-1])))
+                action = Action(action.name, action.parameters, Connective("and", needed), effect)
+            actions.append(action)
+            steps[action.name] = one.step
+        init = tuple(self._fact(fluent, value) for fluent, value in first.items())
+        goal = [self._fact(fluent, value) for fluent, value in wanted.items()] + [Atom(name) for name in done[-1:]]
+        predicates = [Predicate(one, (Typed("?x"),)) for one in self._predicates.values()]
+        domain = Domain(
+            name,
+            (":strips", ":typing"),
+            tuple(Typed(one) for one in self._types.values()),
+            (),
+            (*predicates, *(Predicate(one) for one in done)),
+            tuple(actions),
+        )
+        objects = tuple(Typed(self._objects[entity], (kind,)) for entity, kind in self._types.items())
+        problem = Problem(problem_name, name, objects, init, Connective("and", tuple(goal)))
+        return CompiledTrace(domain, problem, self._wording, steps)
+
+    def _is_plain(self, entity: str, step: int) -> bool:
+        """Whether the text says that the step changes it, or never names it: whoever takes the steps, mostly."""
+        texts = self._trace.procedure.steps
+        return named_in(texts[step - 1], entity) or not any(named_in(text, entity) for text in texts)
+
+    def _action(self, one: _Transition, effects: Mapping[Fluent, tuple[str, str]]) -> Action:
+        name = self._name(self._trace.procedure.steps[one.step - 1], "step")
+        entities = dict.fromkeys(entity for entity, _ in (*one.needs, *effects))
+        for entity in entities:
+            self._entity(entity)
+        parameters = tuple(Typed(f"?{self._types[entity]}", (self._types[entity],)) for entity in entities)
+        needed = tuple(self._atom(fluent, value) for fluent, value in one.needs.items())
+        made = [Effect(self._atom(fluent, old), False) for fluent, (old, _) in effects.items() if old]
+        made += [Effect(self._atom(fluent, new)) for fluent, (_, new) in effects.items() if new]
+        return Action(name, parameters, Connective("and", needed), tuple(made))
+
+    def _entity(self, entity: str) -> None:
+        if entity not in self._types:
+            self._types[entity] = self._name(entity, "thing")
+            self._objects[entity] = self._name(f"{self._types[entity]}1", "thing")
+
+    def _atom(self, fluent: Fluent, value: str) -> Atom:
+        fact = self._fact(fluent, value)
+        return Atom(fact.predicate, (f"?{self._types[fluent[0]]}",))
+
+    def _fact(self, fluent: Fluent, value: str) -> Atom:
+        entity, attribute = fluent
+        self._entity(entity)
+        key = plain_name(attribute), plain_name(value)
+        if key not in self._predicates:
+            self._predicates[key] = self._name(f"{attribute} {value}", "state")
+        fact = Atom(self._predicates[key], (self._objects[entity],))
+        self._wording.setdefault(fact, (entity, attribute, value))
+        return fact
+
+    def _name(self, text: str, default: str) -> str:
+        """A name in PDDL from the first words of a text."""
+        letters = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+        words = re.findall("[a-z0-9]+", letters.replace("'", ""))[:MAX_WORDS]
+        made = "-".join(words) or default
+        made = made if made[0].isalpha() else f"{default}-{made}"
+        name, number = made, 2
+        while name in self._taken:
+            name, number = f"{made}-{number}", number + 1
+        self._taken.add(name)
+        return name

@@ -1,0 +1,67 @@
+"""The process in which a planner runs: one line of JSON in, one out. It ends with whoever started it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from fluents.planning.fast_downward import UnifiedProblem
+from fluents.planning.grounding import Reachability, TooLargeError
+from fluents.planning.reader import read_pddl
+from fluents.planning.search import search
+from fluents.planning.states import World
+
+
+def answer(order: dict[str, Any]) -> dict[str, Any]:
+    """Solve what the order describes."""
+    reading = read_pddl(order["domain"], order["problem"], strict=True)
+    assert reading.problem is not None
+    world = World(reading.domain, reading.problem)
+    try:
+        if order["planner"] == "built-in":
+            found = search(world)
+            plan, unreachable, said = found.plan, found.unreachable, ""
+        else:
+            plan, said = UnifiedProblem(world).solve()
+            unreachable = () if plan is not None else tuple(Reachability(world).explain())
+    except (TooLargeError, MemoryError) as error:
+        return {"status": "gave-up", "reason": str(error) or "out of memory"}
+    if plan is not None:
+        return {"status": "solved", "plan": [[step.action, *step.arguments] for step in plan]}
+    if said and not said.startswith("unsolvable") and not unreachable:
+        return {"status": "gave-up", "reason": f"Fast Downward ended with: {said}"}
+    return {"status": "unsolvable", "unreachable": [[one.fact, one.reason] for one in unreachable]}
+
+
+def main() -> None:
+    order = json.loads(sys.stdin.readline())
+    limit_memory(order["memory"])
+    os.chdir(order["folder"])  # Fast Downward writes where it stands; two of them would read each other's files
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    answered = json.dumps(answer(order))
+    os.write(order["answer_to"], answered.encode())
+
+
+def limit_memory(limit: int) -> None:
+    """Set for this process and all it starts; where the system knows no such limit, there is none."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _end_with_parent() -> None:
+    """Nothing more is ever written to the pipe: it ends when the parent does."""
+    sys.stdin.read()
+    if hasattr(os, "killpg"):
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
