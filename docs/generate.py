@@ -1,4 +1,4 @@
-"""Write what the docs show of the program itself: the command line's help, the JSON Schema, the picture in the README.
+"""Write what the docs show of the program itself: the command line's help, the JSON Schema, the pictures.
 
 `make docs` runs it; tests/test_docs.py fails when the reference or the schema is not what it would write.
 """
@@ -16,7 +16,9 @@ from rich.console import Console
 
 from fluents import jsonl
 from fluents.cli import app
+from fluents.cli.plan import plan_view
 from fluents.data.file_formats import read_traces
+from fluents.planning.trace_plan import plan
 from fluents.records import FORMAT_VERSION
 from fluents.report.terminal import trace_view
 
@@ -71,13 +73,32 @@ def schema() -> str:
 
 def picture() -> str:
     """What `make demo` prints, as a picture."""
-    console = Console(record=True, width=100, file=open("/dev/null", "w"), highlight=False)  # noqa: SIM115
+    console = _console()
     for trace in read_traces(DOCS.parent / "examples" / "tomato_soup.jsonl"):
         console.print(trace_view(trace))
     return console.export_svg(title="fluents track examples/tomato_soup.md")
+
+
+def plan_picture() -> str:
+    """What `fluents plan` prints, with side effects and without, and the plan as a trace."""
+    console = _console()
+    [trace] = read_traces(DOCS.parent / "examples" / "rainy_woods.jsonl")
+    command = '$ fluents plan examples/rainy_woods.jsonl --goal "camper quenched"'
+    for side_effects in (True, False):
+        console.print(command + " --no-side-effects" * (not side_effects), style="green", markup=False)
+        found = plan(trace, "camper quenched", side_effects=side_effects, planner="built-in")
+        console.print(plan_view(found), "")
+        if found.trace is not None:
+            console.print(trace_view(found.trace), "")
+    return console.export_svg(title="fluents plan")
+
+
+def _console() -> Console:
+    return Console(record=True, width=100, file=open("/dev/null", "w"), highlight=False)
 
 
 if __name__ == "__main__":
     (DOCS / "cli.md").write_text(cli_reference(), encoding="utf-8")
     (DOCS / "schema.json").write_text(schema(), encoding="utf-8")
     (DOCS / "demo.svg").write_text(picture(), encoding="utf-8")
+    (DOCS / "plan.svg").write_text(plan_picture(), encoding="utf-8")

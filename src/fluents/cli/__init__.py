@@ -14,6 +14,7 @@ import typer
 from fluents.cli import (
     canonicalise,
     data,
+    plan,
     report,
     salience,
     segment,
@@ -51,6 +52,8 @@ app.command("track-neural")(track_neural.track_neural)
 app.command("canonicalise")(canonicalise.canonicalise)
 app.command("expand")(canonicalise.expand)
 app.command("salience")(salience.salience)
+app.command("plan")(plan.plan)
+app.command("pddl")(plan.pddl)
 app.command("report")(report.report)
 app.command("serve-model")(serve_model.serve_model)
 app.add_typer(data.app, name="data")

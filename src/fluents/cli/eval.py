@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fluents.cli.options import changed, with_options
-from fluents.cli.output import AsJson, messages, show, show_json, tell
+from fluents.cli.output import AsJson, messages, show, show_json, step_progress, tell
+from fluents.cli.plan import PlannerOptions
 from fluents.cli.salience import ScoredSalient
 from fluents.errors import InputError
 from fluents.metrics import Metric
@@ -272,6 +273,33 @@ def judgements(
         return
     score = score_judgements(source)
     _show(Evaluation(score, source, score.intervals() if score.n_procedures > 1 else None), as_json)
+
+
+@app.command()
+@with_options
+def plan(
+    gold: Annotated[str, typer.Option("--gold", help="Gold: planning tasks.")] = "proc2pddl:all",
+    pred: Annotated[str, typer.Option("--pred", help="Predictions: planning tasks with the domains to score.")] = (
+        "proc2pddl:all"
+    ),
+    as_json: AsJson = False,
+    *,
+    limits: PlannerOptions,
+) -> None:
+    """Proc2PDDL (2024): preconditions and effects of actions, and problems solved by plans valid in the gold domain.
+
+    Example: `fluents eval plan --pred mine.jsonl`
+    """
+    from fluents.data.file_formats import read
+    from fluents.evaluation import Evaluation
+    from fluents.planning.plan_scores import plan_score, planning_tasks
+    from fluents.report.published_results import published
+
+    sides = [list(planning_tasks(read(source), source)) for source in (gold, pred)]
+    with step_progress(f"solving with {pred}", 0) as update:
+        score = plan_score(*sides, **asdict(limits), on_problem=update)
+    intervals = score.intervals() if score.n_procedures > 1 else None
+    _show(Evaluation(score, pred, intervals, published("plan", gold)), as_json)
 
 
 @app.command()

@@ -76,7 +76,9 @@ def compile_trace(
     if not trace.changes:
         raise InputError("a trace without changes: there is nothing to plan", where=trace.id)
     first, transitions, last = _history(trace)
-    wanted = _worded_goal(goal, first, transitions) if goal else _salient_goal(trace, last, min_salience)
+    wanted = _worded_goal(goal, trace.id, first, transitions) if goal else _salient_goal(trace, last, min_salience)
+    if not goal and all(first.get(fluent) == value for fluent, value in wanted.items()):
+        wanted = last  # what matters most ends as it began: there is more to do than nothing
     return _Compiler(trace, side_effects, order).compiled(first, transitions, wanted)
 
 
@@ -135,7 +137,9 @@ def _salient_goal(trace: Trace, last: Mapping[Fluent, str], min_salience: float)
     return {fluent: value for fluent, value in last.items() if plain_name(fluent[0]) in names} or dict(last)
 
 
-def _worded_goal(goal: str, first: Mapping[Fluent, str], transitions: Sequence[_Transition]) -> dict[Fluent, str]:
+def _worded_goal(
+    goal: str, where: str, first: Mapping[Fluent, str], transitions: Sequence[_Transition]
+) -> dict[Fluent, str]:
     """The values that the words name: of each clause those whose entity and value both stand in it."""
     known = {(fluent, value) for fluent, value in first.items()}
     known |= {(fluent, new) for one in transitions for fluent, (_, new) in one.changes.items() if new}
@@ -146,7 +150,9 @@ def _worded_goal(goal: str, first: Mapping[Fluent, str], transitions: Sequence[_
             near = sorted(known, key=lambda one: (-_shared(clause, one), one))[:5]
             shown = "; ".join(f"{entity} {value}" for (entity, _), value in near)
             raise InputError(
-                f"no state of the trace says {clause.strip()!r}", fix=f"name an entity and a state: {shown}"
+                f"no state of the trace says {clause.strip()!r}",
+                where=where,
+                fix=f"name an entity and a state: {shown}",
             )
         for fluent, value in sorted(found, key=lambda one: len(one[1])):
             wanted[fluent] = value

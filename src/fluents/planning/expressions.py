@@ -132,7 +132,8 @@ class PddlText:
                 else:
                     self.repair(offset, "a closing parenthesis too many: left out")
             elif word[0] != ";":
-                symbol = self._clean(word, offset)
+                is_prose = len(stack) == 1 and word not in _ALIASES
+                symbol = self.symbol(word, offset) if is_prose else self._clean(word, offset)
                 if symbol in FIELDS:
                     self._settle(stack, 2, symbol)
                 stack[-1].append(symbol)

@@ -43,17 +43,24 @@ class TracePlan:
         return {
             "id": self.id,
             "goal": self.goal,
-            "status": self.solution.status,
-            "planner": self.solution.planner,
-            "reason": self.solution.reason,
-            "plan": [str(step) for step in self.solution.plan],
+            **solution_dict(self.solution),
             "steps": list(self.steps),
-            "unreachable": [{"fact": one.fact, "reason": one.reason} for one in self.solution.unreachable],
             "repairs": [str(repair) for repair in self.repairs],
             "attempts": list(self.attempts),
             "domain": None if self.domain is None else str(self.domain),
             "problem": None if self.problem is None else str(self.problem),
         }
+
+
+def solution_dict(solution: Solution) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {
+        "status": solution.status,
+        "planner": solution.planner,
+        "reason": solution.reason,
+        "plan": [str(step) for step in solution.plan],
+        "unreachable": [{"fact": one.fact, "reason": one.reason} for one in solution.unreachable],
+    }
 
 
 def plan(

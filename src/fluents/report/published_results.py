@@ -149,4 +149,13 @@ _CREPE = tuple(
     for split, score in (("dev", dev), ("test", test))
 )
 
-PUBLISHED: tuple[Published, ...] = (*_ORIGINAL, *_CLUSTER, *_OPENPI2, *_CLUSTERING, *_SALIENCE, *_CREPE)
+_PROC2PDDL_SOURCE = (
+    "Proc2PDDL's repository; given the article, types, predicates and names of actions; "
+    "solved with the predicted actions, by another reader and planner than ours"
+)
+_PROC2PDDL = tuple(
+    Published(system, "proc2pddl:all", "plan", {"problems solved": {"share": solved}}, _PROC2PDDL_SOURCE)
+    for system, solved in (("GPT-4o", 38.0), ("GPT-4o, ZPD prompt", 45.0))
+)
+
+PUBLISHED: tuple[Published, ...] = (*_ORIGINAL, *_CLUSTER, *_OPENPI2, *_CLUSTERING, *_SALIENCE, *_CREPE, *_PROC2PDDL)

@@ -57,6 +57,8 @@ def notes(score: Score, *, with_intervals: bool) -> Text:
 def published_table(score: Score, known: Sequence[Published], ours: str) -> Table:
     """This score's main figures beside the published ones."""
     column = main_column(score)
+    if not any(column in columns for one in known for columns in one.numbers.values()):
+        column = next(name for one in known for columns in one.numbers.values() for name in columns)
     places = score.decimals(column)
     rows = [row for row in score.rows if any(column in one.numbers.get(row, {}) for one in known)]
     cells = [[ours, *(number(score.rows[row][column], places) for row in rows), "this score"]]

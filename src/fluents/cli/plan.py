@@ -1,0 +1,197 @@
+"""fluents plan | pddl"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Group, RenderableType
+
+from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless
+from fluents.cli.options import with_options
+from fluents.cli.output import AsJson, TraceFile, messages, show, show_json, tell
+from fluents.errors import InputError
+from fluents.report.terminal import counted, plain
+from fluents.text.names import one_line
+
+if TYPE_CHECKING:
+    from fluents.planning.expressions import Repair
+    from fluents.planning.planners import Solution
+    from fluents.planning.trace_plan import TracePlan
+
+
+@dataclass(frozen=True)
+class PlannerOptions:
+    """Each field is an option."""
+
+    planner: Annotated[
+        Literal["auto", "built-in", "fast-downward"],
+        typer.Option(help="Planner. auto: built-in first, then Fast Downward, which needs the extra `plan`."),
+    ] = "auto"
+    time_limit: Annotated[float, typer.Option(min=0.1, max=86400, help="Time for the planner, in seconds.")] = 60.0
+    memory_limit: Annotated[int, typer.Option(min=64, max=1 << 20, help="Memory for the planner, in MiB.")] = 2048
+
+
+@with_options
+def plan(
+    file: TraceFile = "-",
+    goal: Annotated[
+        str | None, typer.Option(help='What to reach, such as "soup hot, bowl full". Default: the final states.')
+    ] = None,
+    method: Annotated[
+        Literal["compiled", "prompted"], typer.Option(help="Compile the states, or have a language model write PDDL.")
+    ] = "compiled",
+    min_salience: Annotated[
+        float, typer.Option(metavar="X", min=0, max=5, help="Minimum salience of entities in the goal, or shown.")
+    ] = 4.0,
+    side_effects: Annotated[
+        bool, typer.Option("--side-effects/--no-side-effects", help="Include changes that a step does not name.")
+    ] = True,
+    order: Annotated[bool, typer.Option("--order", help="Keep the steps in the order of the text.")] = False,
+    pddl: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write ID-domain.pddl and ID-problem.pddl to FOLDER.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plans to FILE, as traces.")
+    ] = None,
+    as_json: AsJson = False,
+    *,
+    limits: PlannerOptions,
+    options: ModelOptions,
+) -> None:
+    """Turn traces into planning problems (PDDL), and find plans: which steps lead to the goal, and what is missing.
+
+    A plan is replayed, and is a trace again. Ends with status 1 if there is a trace without a plan.
+
+    Example: `fluents track soup.md | fluents plan --goal "soup hot"`
+
+    Example: `fluents plan soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME --pddl out`
+    """
+    from fluents import jsonl
+    from fluents.data.file_formats import read_traces
+    from fluents.planning.trace_plan import plan as planned
+
+    if file == "-" and sys.stdin is not None and sys.stdin.isatty():
+        tell("reading traces from standard input; end with Ctrl-D", "dim")
+    progress = AnswerProgress()
+    found: list[TracePlan] = []
+    skipped = 0
+    with model_unless(method == "compiled", options, progress, "--method prompted") as model:
+        for trace in read_traces(file):
+            try:
+                with progress.of(trace), messages.status(plain(f"planning {trace.id}")):
+                    one = planned(
+                        trace,
+                        goal,
+                        method=method,
+                        min_salience=min_salience,
+                        side_effects=side_effects,
+                        order=order,
+                        planner=limits.planner,
+                        time_limit=limits.time_limit,
+                        memory_limit=limits.memory_limit,
+                        model=model,
+                    )
+            except InputError as error:
+                skipped += 1
+                tell(f"skipped: {error}")
+                continue
+            found.append(one)
+            if pddl is not None and one.domain is not None and one.problem is not None:
+                pddl.mkdir(parents=True, exist_ok=True)
+                jsonl.write_text(pddl / f"{_file_name(one.id)}-domain.pddl", str(one.domain))
+                jsonl.write_text(pddl / f"{_file_name(one.id)}-problem.pddl", str(one.problem))
+            if as_json:
+                print(json.dumps(one.to_dict(), ensure_ascii=False))
+            else:
+                show(plan_view(one))
+    if output is not None:
+        traces = [one.trace for one in found if one.trace is not None]
+        tell(f"wrote {counted(jsonl.write(traces, output), 'trace')} to {output}")
+    without = sum(one.trace is None for one in found)
+    if without or skipped:
+        if len(found) + skipped > 1:
+            tell(f"{counted(len(found) - without, 'plan')}, {without} without a plan, {skipped} skipped")
+        raise typer.Exit(1)
+
+
+@with_options
+def pddl(
+    domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain, and perhaps a problem.")],
+    problem: Annotated[Path | None, typer.Argument(metavar="[PROBLEM]", help="PDDL file with a problem.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse files that need repairs.")] = False,
+    solve: Annotated[bool, typer.Option("--solve", help="Find a plan instead of printing PDDL.")] = False,
+    as_json: AsJson = False,
+    *,
+    limits: PlannerOptions,
+) -> None:
+    """Read PDDL leniently: list what was repaired, and print standard PDDL, or a plan.
+
+    Example: `fluents pddl domain.pddl problem.pddl --solve`
+    """
+    from fluents.planning.planners import solve as solved
+    from fluents.planning.reader import read_pddl
+
+    texts = [path.read_bytes().decode(errors="replace") for path in (domain, problem) if path is not None]
+    found = read_pddl(*texts, strict=strict)
+    solution = None
+    if solve:
+        if found.problem is None:
+            raise InputError("there is no problem to solve", where=domain, fix="give a file with a problem")
+        with messages.status("planning"):
+            solution = solved(
+                found.domain,
+                found.problem,
+                planner=limits.planner,
+                time_limit=limits.time_limit,
+                memory_limit=limits.memory_limit,
+            )
+    if as_json:
+        from fluents.planning.trace_plan import solution_dict
+
+        printed = {"domain": str(found.domain), "problem": None if found.problem is None else str(found.problem)}
+        repairs = {"repairs": [str(repair) for repair in found.repairs]}
+        show_json(printed | repairs | (solution_dict(solution) if solution else {}))
+    else:
+        for repair in found.repairs:
+            tell(str(repair), "yellow")
+        if solution is None:
+            print(found.domain, *([found.problem] if found.problem else []), sep="\n", end="")
+        else:
+            show(Group(*_solution_lines(solution)))
+    if solution is not None and solution.status != "solved":
+        raise typer.Exit(1)
+
+
+def plan_view(found: TracePlan) -> RenderableType:
+    """The plan, or why there is none; and what had to be repaired."""
+    lines: list[RenderableType] = [plain(found.goal or found.id, "bold")]
+    lines += [plain(f"  tried: {one_line(attempt)}", "dim") for attempt in found.attempts]
+    lines += _repair_lines(found.repairs)
+    if found.trace is not None and found.steps:
+        texts = zip(found.steps, found.trace.procedure.steps, strict=True)
+        return Group(*lines, *(plain(f"  {number}. {one_line(text)}") for number, text in texts))
+    return Group(*lines, *_solution_lines(found.solution))
+
+
+def _repair_lines(repairs: tuple[Repair, ...]) -> list[RenderableType]:
+    return [plain(f"  repaired: {repair}", "yellow") for repair in repairs]
+
+
+def _solution_lines(solution: Solution) -> list[RenderableType]:
+    if solution.status == "solved":
+        return [plain(f"  {number}. {step}") for number, step in enumerate(solution.plan, start=1)]
+    said = {"unsolvable": "no plan: there is no way to reach the goal", "gave-up": f"no plan found: {solution.reason}"}
+    lines: list[RenderableType] = [plain(f"  {said[solution.status]}", "red")]
+    return lines + [plain(f"    {one}") for one in solution.unreachable]
+
+
+def _file_name(name: str) -> str:
+    """An id as the name of a file, wherever it comes from."""
+    from fluents.records import id_from
+
+    return id_from(name)
