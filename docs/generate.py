@@ -89,6 +89,7 @@ def plan_picture() -> str:
         found = plan(trace, "camper quenched", side_effects=side_effects, planner="built-in")
         console.print(plan_view(found), "")
         if found.trace is not None:
+            console.print("The plan as a trace, in plan.jsonl with -o plan.jsonl:", style="dim")
             console.print(trace_view(found.trace), "")
     return console.export_svg(title="fluents plan")
 

@@ -113,11 +113,19 @@ def test_pddl_is_repaired_and_printed(run: Run, tmp_path: Path) -> None:
 
 def test_domains_are_scored(run: Run, tmp_path: Path) -> None:
     one = PddlTask(
-        procedure=TEA.procedure, text="", domain=DOMAIN, domain_header="", actions="", action_step_map="",
+        procedure=TEA.procedure,
+        text="",
+        domain=DOMAIN,
+        domain_header="(define (domain kettle) (:predicates (hot ?k -kettle))",
+        actions="(:action boil",
+        action_step_map="",
         problems={"tea": PROBLEM},
-    )  # fmt: skip
-    file = tmp_path / "tasks.jsonl"
+    )
+    file, predicted = tmp_path / "tasks.jsonl", tmp_path / "predicted.jsonl"
     jsonl.write([one], file)
-    status, out, _ = run("eval", "plan", "--gold", file, "--pred", file, "--planner", "built-in", "--json")
+    with FaultyServer(lambda _: "(:action boil :parameters (?k - kettle) :effect (hot ?k))") as server:
+        model = ("--method", "prompted", "--model", "m", "--base-url", server.base_url, "--no-cache")
+        assert run("plan", file, *model, "-o", predicted)[0] == 0
+    status, out, _ = run("eval", "plan", "--gold", file, "--pred", predicted, "--planner", "built-in", "--json")
     assert status == 0
     assert json.loads(out)["scores"]["problems solved"]["share"] == 100

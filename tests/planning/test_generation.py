@@ -5,7 +5,10 @@ from __future__ import annotations
 from rainy_woods import TRACE
 
 from fluents.llm import LanguageModel, Question
+from fluents.planning.generation import predict_domains
+from fluents.planning.reader import read_pddl
 from fluents.planning.trace_plan import TracePlan, plan
+from fluents.task_records import PddlTask
 from scripted import Script
 
 DOMAIN = """Here is the domain:
@@ -77,3 +80,19 @@ def test_nothing_is_invented_where_nothing_can_be_read() -> None:
     found = prompted(answers(DOMAIN, "no", BETTER))
     assert found.domain is not None
     assert found.problem is None
+
+
+def test_actions_are_written_for_given_types_and_predicates() -> None:
+    header = "(define (domain kettle) (:requirements :strips) (:predicates (hot ?k))"
+    actions = "(:action boil ; heat the kettle"
+    task = PddlTask(
+        procedure=TRACE.procedure, text="", domain="", domain_header=header, actions=actions, action_step_map="",
+        problems={},
+    )  # fmt: skip
+    answer = "Sure:\n```pddl\n(:action boil :parameters (?k) :effect (hot ?k))\n```\nDone."
+    script = Script(lambda _: answer)
+    [done] = predict_domains([task], LanguageModel(script, "test"))
+    assert read_pddl(done.domain, strict=True).domain.actions[0].name == "boil"
+    assert f"Domain:\n{header}\nActions:\n{actions}\nAnswer:" in script.asked[0].prompt
+    [done] = predict_domains([task], LanguageModel(Script(lambda _: "No."), "test"))
+    assert done.domain == "No."

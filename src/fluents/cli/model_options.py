@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -176,7 +176,10 @@ class AnswerProgress:
         if self._bar:
             self._bar(done, total)
 
+    def of(self, trace: Trace) -> AbstractContextManager[None]:
+        return self.named(trace.procedure.goal or trace.id)
+
     @contextmanager
-    def of(self, trace: Trace) -> Iterator[None]:
-        with step_progress(trace.procedure.goal or trace.id, 0) as self._bar:
+    def named(self, what: str) -> Iterator[None]:
+        with step_progress(what, 0) as self._bar:
             yield

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 
 from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless
 from fluents.cli.options import with_options
-from fluents.cli.output import AsJson, TraceFile, messages, show, show_json, tell
+from fluents.cli.output import AsJson, TraceFile, emit, messages, show, show_json, tell
 from fluents.errors import InputError
 from fluents.report.terminal import counted, plain
 from fluents.text.names import one_line
@@ -70,10 +70,17 @@ def plan(
     Example: `fluents track soup.md | fluents plan --goal "soup hot"`
 
     Example: `fluents plan soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME --pddl out`
+
+    Planning tasks, such as proc2pddl:all, get domains by a language model, for `fluents eval plan`:
+
+    Example: `fluents plan proc2pddl:all --method prompted --model NAME -o domains.jsonl`
     """
     from fluents import jsonl
-    from fluents.data.file_formats import read_traces
+    from fluents.data.datasets import to_trace
+    from fluents.data.file_formats import read
+    from fluents.planning.generation import predict_domains
     from fluents.planning.trace_plan import plan as planned
+    from fluents.task_records import PddlTask
 
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
         tell("reading traces from standard input; end with Ctrl-D", "dim")
@@ -81,7 +88,14 @@ def plan(
     found: list[TracePlan] = []
     skipped = 0
     with model_unless(method == "compiled", options, progress, "--method prompted") as model:
-        for trace in read_traces(file):
+        records = list(read(file))
+        tasks = [record for record in records if isinstance(record, PddlTask)]
+        if model is not None and tasks:
+            with progress.named(f"domains of {file}"):
+                domains = predict_domains(tasks, model)
+            emit(domains, lambda task: plain(task.domain), output, as_json or None)
+            return
+        for trace in map(to_trace, records):
             try:
                 with progress.of(trace), messages.status(plain(f"planning {trace.id}")):
                     one = planned(

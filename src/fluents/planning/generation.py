@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fluents.llm import LanguageModel, Question
-from fluents.llm.answers import THOUGHT_ENDS, Unreadable, UnreadableAnswer, answered
+from fluents.llm.answers import THOUGHT_ENDS, Unreadable, UnreadableAnswer, answered, ask_all
 from fluents.planning.expressions import PddlError, Repair
 from fluents.planning.model import Domain, Problem
 from fluents.planning.planners import Solution
@@ -15,8 +15,9 @@ from fluents.planning.reader import PddlReading, read_pddl
 from fluents.prompts.llm import quoted_name, render, system, whole_scene
 from fluents.records import Trace
 from fluents.salience import Keep, keep_salient
+from fluents.task_records import PddlTask
 
-DOMAIN, PROBLEM, REPAIR = "plan-domain-1", "plan-problem-1", "plan-repair-1"
+DOMAIN, PROBLEM, REPAIR, ACTIONS = "plan-domain-1", "plan-problem-1", "plan-repair-1", "plan-actions-1"
 ROUNDS = 2
 """How often the planner's words go back to the model."""
 MAX_TOKENS = 4_096
@@ -89,6 +90,40 @@ def generate(
             break
         reading = better
     return replace(found, attempts=tuple(attempts))
+
+
+def predict_domains(tasks: Sequence[PddlTask], model: LanguageModel) -> list[PddlTask]:
+    """Proc2PDDL's task: the text, types, predicates and names of actions in, domains with actions out.
+
+    An answer that cannot be read stands as the domain: scoring counts it as one without actions.
+    """
+    questions = [
+        Question(
+            render(
+                ACTIONS,
+                scene=whole_scene(task.procedure),
+                header=task.domain_header.strip(),
+                actions=task.actions.strip(),
+            ),
+            system=system(),
+            name=ACTIONS,
+            max_tokens=MAX_TOKENS,
+        )
+        for task in tasks
+    ]
+    found = ask_all(model, questions, _action_definitions)
+    return [
+        task.replace(domain=said.text if isinstance(said, Unreadable) else f"{task.domain_header.strip()}\n{said}\n)\n")
+        for task, said in zip(tasks, found, strict=True)
+    ]
+
+
+def _action_definitions(text: str) -> str:
+    """The actions in an answer, from the first to the end; a code fence ends them."""
+    start = (said := _without_thought(text)).lower().find("(:action")
+    if start < 0:
+        raise UnreadableAnswer("there is no (:action in it")
+    return said[start:].partition("```")[0].rstrip()
 
 
 def _states(trace: Trace, min_salience: float) -> list[tuple[int, str, str, str, str]]:
