@@ -15,6 +15,7 @@ from fluents import jsonl
 from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
 from fluents.resumable import ResumableOutput, is_regular, whole_traces
+from fluents.task_records import CrepeCase, Likelihood
 from part_files import part_traces
 
 HEAT = StateChange(step=1, entity="water", attribute="heat", before="cold", after="hot")
@@ -285,3 +286,21 @@ def test_a_full_disk_is_named_and_costs_nothing_that_was_kept(tmp_path: Path) ->
         assert output.kept(TRACES[0]) == TRACES[0]
         output.add(TRACES[1])
     assert list(jsonl.read(out)) == TRACES[:2]
+
+
+def test_answers_to_questions_are_kept_by_procedure_and_question(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    procedure = TRACES[0].procedure
+    answer = CrepeCase(
+        procedure=procedure, likelihoods=(Likelihood(step=1, change="more likely", event="Steam?", predicted=True),)
+    )
+    with suppress(KeyboardInterrupt), ResumableOutput(out, SETTINGS) as output:
+        output.add(answer)
+        raise KeyboardInterrupt
+    with ResumableOutput(out, SETTINGS, resume=True) as output:
+        assert output.kept_answers(procedure, ["Steam?"]) == answer
+        assert output.kept_answers(TRACES[1].procedure, ["Steam?"]) is None
+        with pytest.raises(InputError, match="changed since the earlier run"):
+            output.kept_answers(procedure, ["Rain?"])
+        output.add(answer)
+    assert list(jsonl.read(out)) == [answer]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,9 @@ from filelock import FileLock, Timeout
 
 from fluents import jsonl
 from fluents.errors import InputError
+from fluents.jsonl import AnyRecord
 from fluents.records import Procedure, Trace
+from fluents.task_records import CrepeCase
 
 HEADER = b'{"fluents-run":'
 """How the first line of a part begins. It holds the settings of the run."""
@@ -28,7 +30,8 @@ SettingsOf = Callable[[Trace], Mapping[str, Any]]
 
 
 class ResumableOutput:
-    """A file of traces. Results go to OUTPUT.part at once; OUTPUT itself is replaced when the block ends well.
+    """A file of traces, or of answers to questions. Results go to OUTPUT.part at once; OUTPUT itself is replaced when
+    the block ends well.
 
     `settings` says how the traces are made: a run with other settings cannot be resumed. With `resume` the run goes on
     from OUTPUT.part or, where `settings_of` tells how its traces were made, from OUTPUT. `finish` is applied to every
@@ -89,38 +92,52 @@ class ResumableOutput:
     def kept(self, wanted: Procedure | Trace) -> Trace | None:
         """What an earlier run has made of this procedure or trace, if it has; an error if that has changed since."""
         found = self._get(wanted.id)
-        if found is None:
+        if not isinstance(found, Trace):
             return None
         if isinstance(wanted, Trace):
-            same = (found.procedure, found.changes) == (wanted.procedure, wanted.changes)
+            self._check_same(wanted.id, (found.procedure, found.changes) == (wanted.procedure, wanted.changes))
         else:
             same = (found.procedure.goal, found.procedure.steps) == (wanted.goal, wanted.steps)
+            self._check_same(wanted.id, same)
+        return found
+
+    def kept_answers(self, procedure: Procedure, questions: Collection[str]) -> CrepeCase | None:
+        """Likewise for answers to questions about a procedure."""
+        found = self._get(procedure.id)
+        if not isinstance(found, CrepeCase):
+            return None
+        self._check_same(procedure.id, found.procedure == procedure and set(found.asked) == set(questions))
+        return found
+
+    def _check_same(self, name: str, same: bool) -> None:
         if not same:
             raise InputError(
-                f"{wanted.id} has changed since the earlier run",
+                f"{name} has changed since the earlier run",
                 where=self.part if self.part.exists() else self.path,
                 fix="name another `output`",
             )
-        return found
 
     def keep_steps(self, trace: Trace) -> None:
         """Keep the finished steps of an unfinished procedure."""
         if trace.covered is not None:
             self._put(trace)
 
-    def add(self, trace: Trace) -> None:
+    def add(self, result: Trace | CrepeCase) -> None:
         """Add a result. OUTPUT has them in this order, after those of an earlier run that are not added again."""
-        if self._get(trace.id) != trace:
-            self._put(trace)
-        self._order[trace.id] = None
+        if self._get(result.id) != result:
+            self._put(result)
+        self._order[result.id] = None
 
     def traces(self) -> Iterator[Trace]:
-        """All results so far, as OUTPUT would have them."""
+        """All traces so far, as OUTPUT would have them."""
+        return (result for result in self._results() if isinstance(result, Trace))
+
+    def _results(self) -> Iterator[AnyRecord]:
         before = [name for name in self._places if name not in self._order]
         for name in [*before, *self._order]:
             found = self._get(name)
             if found is not None:
-                yield self._finish(found) if self._finish else found
+                yield self._finish(found) if self._finish and isinstance(found, Trace) else found
 
     @property
     def count(self) -> int:
@@ -192,14 +209,14 @@ class ResumableOutput:
                     fix="use the settings of the earlier run, or another `output`",
                 )
 
-    def _put(self, trace: Trace) -> None:
-        line = jsonl.dumps(trace) + b"\n"
+    def _put(self, result: AnyRecord) -> None:
+        line = jsonl.dumps(result) + b"\n"
         with jsonl.disk_errors_name(self.part):
             start = self._stream.seek(0, os.SEEK_END)
             self._stream.write(line)
             self._stream.flush()
-        self._outdated += self._places.get(trace.id, (0, 0))[1]
-        self._places[trace.id] = start, len(line)
+        self._outdated += self._places.get(result.id, (0, 0))[1]
+        self._places[result.id] = start, len(line)
         if self._outdated > max(MAX_OUTDATED, start / 2):
             self._rewrite_part()
 
@@ -208,9 +225,8 @@ class ResumableOutput:
         self._stream.seek(start)
         return self._stream.read(length)
 
-    def _get(self, name: str) -> Trace | None:
-        found = jsonl.loads(self._line(name), str(self.part)) if name in self._places else None
-        return found if isinstance(found, Trace) else None
+    def _get(self, name: str) -> AnyRecord | None:
+        return jsonl.loads(self._line(name), str(self.part)) if name in self._places else None
 
     def _rewrite_part(self) -> None:
         """Write the part anew without outdated lines."""
@@ -226,7 +242,7 @@ class ResumableOutput:
         self._places, self._outdated = places, 0
 
     def _complete(self) -> None:
-        jsonl.write(self.traces(), self.path)
+        jsonl.write(self._results(), self.path)
         self._stream.close()
         self.part.unlink()
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
-from fluents.records import FrozenDict, Procedure, Record, Text
+from fluents.records import FrozenDict, Procedure, Provenance, Record, StateChange, Text
+
+NO_CHANGE, CANNOT_TELL = "no change", "cannot tell"
+"""What `fluents ask` says beside CREPE's own words."""
 
 
 class Likelihood(Record):
@@ -15,12 +18,18 @@ class Likelihood(Record):
     step: int
     """Counted from 0, which is the state before anything is done."""
     change: Text
-    """The file's own word: "more likely", "less likely", rarely another."""
+    """The file's own word: "more likely", "less likely", rarely another. `fluents ask` also says "no change", and
+    "cannot tell" where nothing supports a judgement."""
     event: str | None = None
     entity: str | None = None
     attribute: str | None = None
     predicted: bool = False
     """Said by a model rather than an annotator."""
+    rating: Annotated[float, Field(ge=1, le=5)] | None = None
+    """How likely it is after the step, from 1 to 5, in the judgement of a model."""
+    reason: str | None = None
+    support: tuple[StateChange, ...] = ()
+    """The changes of the step that a model's judgement rests on."""
 
 
 class CrepeCase(Record):
@@ -30,6 +39,8 @@ class CrepeCase(Record):
     """Its steps leave out the file's step 0, "Start."."""
     likelihoods: tuple[Likelihood, ...] = ()
     annotator: str | None = None
+    provenance: Provenance = Provenance()
+    """How a model's judgements were made."""
 
     @property
     def id(self) -> str:
@@ -39,6 +50,11 @@ class CrepeCase(Record):
     def events(self) -> tuple[str, ...]:
         """The events asked about, in the order of their first mention by an annotator."""
         return tuple(dict.fromkeys(e.event for e in self.likelihoods if e.event is not None and not e.predicted))
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The events that a model was asked about, in their order."""
+        return tuple(dict.fromkeys(e.event for e in self.likelihoods if e.event is not None and e.predicted))
 
 
 class PddlTask(Record):

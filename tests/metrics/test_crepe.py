@@ -110,3 +110,12 @@ def test_macro_f1_is_bounded_and_knows_no_order(
     assert all(
         v == 100 for row in crepe([case(*meant)], [case(*meant)], mode="strict").rows.values() for v in row.values()
     )
+
+
+@pytest.mark.parametrize("mode", ["compat", "strict"])
+@pytest.mark.parametrize("word", ["no change", "cannot tell"])
+def test_an_answer_without_a_change_says_as_likely_as_before(word: str, mode: Mode) -> None:
+    gold = case(says(1, "more likely"))
+    score = crepe([gold], [case(says(0, word), says(1, "more likely"), says(2, word))], mode=mode)
+    assert score["no change"]["f1"] == 100
+    assert not score.warnings

@@ -2,7 +2,8 @@
 
 Every step is asked about every event of its procedure; what nobody mentions is as likely as before. The score is the F1
 of each of the three classes, and their mean. compat takes any word but "less likely" for "more likely", and leaves out
-predictions on events nobody asked about; strict refuses both.
+predictions on events nobody asked about; strict refuses both. "no change" and "cannot tell", as `fluents ask`
+writes them, are as likely as before.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from fluents.errors import InputError
 from fluents.scoring import Mode
 from fluents.scoring.alignment import ProcedurePairs, first_three
 from fluents.scoring.score import Figures, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
-from fluents.task_records import CrepeCase
+from fluents.task_records import CANNOT_TELL, NO_CHANGE, CrepeCase
 
-CLASSES = ("no change", "less likely", "more likely")
+CLASSES = (NO_CHANGE, "less likely", "more likely")
 
 Labels: TypeAlias = dict[tuple[int, str], str]
 """Step and event → the word for how its likelihood changed."""
@@ -75,9 +76,9 @@ def _labels(case: CrepeCase, *, predicted: bool) -> Labels:
 
 
 def _class(change: str | None) -> str:
-    if change is None:
-        return "no change"
-    return change if change == "less likely" else "more likely"
+    if change in (None, NO_CHANGE, CANNOT_TELL):
+        return NO_CHANGE
+    return "less likely" if change == "less likely" else "more likely"
 
 
 def _problems(gold: CrepeCase, meant: Labels, said: Labels) -> Iterator[str]:
@@ -86,5 +87,5 @@ def _problems(gold: CrepeCase, meant: Labels, said: Labels) -> Iterator[str]:
     for (step, event), change in (*meant.items(), *said.items()):
         if event not in asked or step not in steps:
             yield f"an event or step that the gold does not have: {event!r} at step {step} of {gold.id}"
-        elif change not in CLASSES[1:]:
+        elif change not in (*CLASSES, CANNOT_TELL):
             yield f"{change!r} is neither more nor less likely: {event!r} at step {step} of {gold.id}"
