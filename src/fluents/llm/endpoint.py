@@ -103,7 +103,7 @@ class Endpoint:
         key = question_key(self.base_url, self.model, self.options.api, self.options.structured, question)
         reply = self._cache.get(key) if self._cache else None
         if reply is not None:
-            self._meter.add(cached=1)
+            self._meter.add(cached=1, cached_tokens_in=reply.tokens_in, cached_tokens_out=reply.tokens_out)
             self._has_ever_answered = True
         elif self._cached_only:
             self._no_cached_answer(key, question)

@@ -32,6 +32,9 @@ class Usage:
     """Answers cut off at their maximum length, those from the cache among them."""
     tokens_in: int = 0
     tokens_out: int = 0
+    cached_tokens_in: int = 0
+    """What the answers from the cache took when they were asked for; likewise `cached_tokens_out`."""
+    cached_tokens_out: int = 0
     refused: tuple[str, ...] = ()
     """Parameters the endpoint refused, so that answers came without them."""
 
