@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fluents.data.file_formats import load, save
     from fluents.metrics import score
     from fluents.planning.trace_plan import plan
+    from fluents.questions import ask
     from fluents.report.trace_page import to_html
     from fluents.salience import keep, rate_salience
     from fluents.scoring.bootstrap import compare
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fluents.training.adapter import train_adapter
 
 _ROOMS = {
+    "ask": "fluents.questions",
     "canonicalise": "fluents.canonicalisation",
     "compare": "fluents.scoring.bootstrap",
     "keep": "fluents.salience",
@@ -53,6 +55,7 @@ __all__ = [
     "StateChange",
     "Trace",
     "__version__",
+    "ask",
     "canonicalise",
     "compare",
     "keep",

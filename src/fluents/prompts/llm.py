@@ -90,6 +90,11 @@ def scene(procedure: Procedure, step: int, *, past: bool = True, known: Iterable
     )
 
 
+def opening_scene(procedure: Procedure) -> str:
+    """The goal, before anything is done."""
+    return f"Goal: {quoted_name(procedure.goal)}\nNothing has been done yet: the step now is none."
+
+
 def whole_scene(procedure: Procedure) -> str:
     """Goal and all steps; of very many very long ones the beginnings."""
     each = min(MAX_STEP_BYTES, max(80, MAX_WHOLE_BYTES // max(1, len(procedure.steps))))
