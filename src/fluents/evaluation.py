@@ -5,6 +5,7 @@ Gold and predictions are read once. They stream, unless something has to look at
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, get_args
 from fluents import metrics
 from fluents.data import openpi2_labels
 from fluents.errors import InputError, UnknownNameError
+from fluents.llm import Prices, Usage
 from fluents.metrics import Metric
 from fluents.metrics.clustering import LABELS
 from fluents.metrics.error_types import error_types
@@ -27,6 +29,7 @@ from fluents.scoring.bootstrap import Intervals, part_intervals
 from fluents.scoring.breakdowns import Kind, breakdown
 from fluents.scoring.score import Score
 from fluents.scoring.worst_steps import StepCase, cases, worst_steps
+from fluents.task_records import CrepeCase
 from fluents.text.embedders import load_embedder
 from fluents.text.plurals import counted
 
@@ -133,6 +136,67 @@ def evaluate(
         raters.pop(options.get("rater") or "", None)
         found = replace(found, raters={options.get("rater") or found.name: score, **raters})
     return found
+
+
+@dataclass(frozen=True)
+class AnswersEvaluation:
+    """The evaluation of a file of answers to CREPE's questions, and what they took."""
+
+    evaluation: Evaluation
+    model: str
+    states: str
+    """The setting: none, all, or salient with the least salience."""
+    entities: float
+    """A step, on average, whose states were shown; not a number where nothing says."""
+    usage: Usage
+    """Tokens in and out."""
+
+    def to_dict(self, prices: Prices) -> dict[str, Any]:
+        """Plain values for JSON and for tables."""
+        intervals = self.evaluation.intervals
+        values: dict[str, Any] = {
+            "predictions": self.evaluation.name,
+            "model": self.model,
+            "states": self.states,
+            "entities_per_step": self.entities,
+            "tokens_in": self.usage.tokens_in,
+            "tokens_out": self.usage.tokens_out,
+            "cost": self.usage.cost(prices),
+            "macro_f1": self.evaluation.score["macro"]["f1"],
+            "interval": intervals["macro"]["f1"] if intervals else None,
+            "signature": str(self.evaluation.score.signature),
+        }
+        cleaned: dict[str, Any] = finite_only(values)
+        return cleaned
+
+
+def evaluate_answers(gold: str | None, preds: Sequence[str], *, mode: Mode = "compat") -> list[AnswersEvaluation]:
+    """CREPE's score of each file of answers; the gold is what the answers say they answer, where it is not given."""
+    found = []
+    for pred in preds:
+        answers = metrics.held(metrics.read_sides("crepe", (), pred)[1])
+        named = gold or next((case.provenance.dataset for case in answers if case.provenance.dataset), None)
+        if named is None:
+            raise InputError("these answers do not say what they answer", where=pred, fix="name the `gold`")
+        evaluation = evaluate("crepe", answers if named == pred else named, answers, mode=mode)
+        found.append(_with_costs(replace(evaluation, name=pred), answers))
+    return found
+
+
+def _with_costs(evaluation: Evaluation, answers: Sequence[CrepeCase]) -> AnswersEvaluation:
+    noted: list[Mapping[str, Any]] = [case.provenance.decoding for case in answers]
+    tokens_in, tokens_out = (sum(int(note.get(name, 0)) for note in noted) for name in ("tokens_in", "tokens_out"))
+    steps = sum(len(case.procedure.steps) for case in answers)
+    shown = [note["entities"] for note in noted if "entities" in note]
+    first = noted[0] if noted else {}
+    least = f" ≥ {first['min_salience']:g}" if "min_salience" in first else ""
+    return AnswersEvaluation(
+        evaluation,
+        next((case.provenance.model for case in answers if case.provenance.model), ""),
+        f"{first.get('states', '')}{least}",
+        sum(shown) / steps if shown and steps else math.nan,
+        Usage(tokens_in=tokens_in, tokens_out=tokens_out),
+    )
 
 
 def _with_filter(score: Score, keep: Keep | None, filters: Sequence[SalientTraces]) -> Score:

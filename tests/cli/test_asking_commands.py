@@ -37,6 +37,7 @@ COMMANDS = {
     "canonicalise verified": ("canonicalise", "--method", "verified", "--again"),
     "expand": ("expand", "--most", "3"),
     "salience": ("salience", "--method", "prompted"),
+    "ask": ("ask", "--method", "prompted"),
 }
 USUAL = {
     "track states": {1024},
@@ -46,6 +47,7 @@ USUAL = {
     "canonicalise verified": {32},
     "expand": {32 + 32 * 3},
     "salience": {256},
+    "ask": {256},
 }
 """What each question has room for when nobody says."""
 
@@ -60,6 +62,8 @@ def answer(body: Body) -> str:
         return '{"groups": []}'
     if "names" in str(body.get("response_format")):
         return '{"names": ["boiler"]}'
+    if "rating" in str(body.get("response_format")):
+        return '{"states": [], "reason": "It boils.", "rating": 5}'
     return "5" if "from 1" in prompt else water_heats(prompt)
 
 
@@ -75,7 +79,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
     jsonl.write([TEA], tmp_path / "tea.jsonl")
 
     def call(command: str, *more: str | Path) -> str:
-        arguments = [*COMMANDS[command], tmp_path / "tea.jsonl", "--model", "any", "-o", tmp_path / "out.jsonl", *more]
+        asked = ["Does it steam?"] if command == "ask" else []
+        arguments = [*COMMANDS[command], tmp_path / "tea.jsonl", *asked, "--model", "any"]
+        arguments += ["-o", tmp_path / "out.jsonl", *more]
         monkeypatch.setattr(sys, "argv", ["fluents", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()

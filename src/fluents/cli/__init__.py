@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from fluents.cli import (
+    ask,
     canonicalise,
     data,
     plan,
@@ -52,6 +53,7 @@ app.command("track-neural")(track_neural.track_neural)
 app.command("canonicalise")(canonicalise.canonicalise)
 app.command("expand")(canonicalise.expand)
 app.command("salience")(salience.salience)
+app.command("ask")(ask.ask)
 app.command("plan")(plan.plan)
 app.command("pddl")(plan.pddl)
 app.command("report")(report.report)

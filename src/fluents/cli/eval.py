@@ -200,13 +200,41 @@ def salience(
 
 
 @app.command()
-@with_options
-def crepe(sides: Sides, as_json: AsJson = False) -> None:
+def crepe(
+    pred: Annotated[list[str], typer.Option("--pred", help="Predictions; several are shown in one table.")],
+    gold: Annotated[
+        str | None, typer.Option("--gold", help="Gold, such as crepe:dev. Default: what the predictions answer.")
+    ] = None,
+    mode: ModeOption = "compat",
+    price_in: Annotated[float, typer.Option(min=0, help="Price per million input tokens, for the cost.")] = 0.0,
+    price_out: Annotated[float, typer.Option(min=0, help="Price per million output tokens.")] = 0.0,
+    as_json: AsJson = False,
+) -> None:
     """CREPE (2023): whether each step makes an event more likely, less likely, or neither.
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
+
+    Example: `fluents eval crepe --pred none.jsonl --pred all.jsonl --pred salient.jsonl`
     """
-    _run("crepe", sides, as_json)
+    from fluents.evaluation import evaluate_answers
+    from fluents.llm import Prices
+    from fluents.report.score_tables import answers_table, notes
+
+    with messages.status("scoring"):
+        found = evaluate_answers(gold, pred, mode=mode)
+    if len(found) == 1:
+        _show(found[0].evaluation, as_json)
+        return
+    for one in found:
+        warn(one.evaluation.score.warnings, one.evaluation.name)
+    runs = [one.to_dict(Prices(price_in, price_out)) for one in found]
+    first = found[0].evaluation
+    if as_json:
+        show_json({"runs": runs, "published": [asdict(one) for one in first.published]})
+        return
+    show(answers_table(runs, first.published))
+    show(notes(first.score, with_intervals=first.intervals is not None))
+    print(first.score.signature)
 
 
 @app.command()

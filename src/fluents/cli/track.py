@@ -141,7 +141,7 @@ def track(
         ready = open_tracker(model=model, base_url=base_url, min_confidence=min_confidence, **chosen)
     with ready:
         if not replay:
-            _fetch_weights(model, adapter, setting)
+            fetch_weights(model, adapter, setting)
         track_all(ready, wanted, skipped, salient, to)
 
 
@@ -176,7 +176,7 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
     return LocalTracker(settings, [Replay.read(file) for file in files])
 
 
-def _fetch_weights(model: str | None, adapter: str | None, setting: str | None) -> None:
+def fetch_weights(model: str | None = None, adapter: str | None = None, setting: str | None = None) -> None:
     """Before the progress bar of tracking: fetching has its own."""
     from fluents.weights.embedded import default_model, ensure_shown, open_embedded
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from fluents.errors import FluentsError, InputError
-from fluents.jsonl import open_input, output_path
+from fluents.jsonl import AnyRecord, open_input, output_path
 from fluents.records import Procedure
 
 SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".json", ".jsonl")
@@ -69,6 +69,16 @@ def _procedures(file: str, goal: str | None) -> Iterator[Procedure]:
         from fluents.segmentation import read_text, segment  # datasets need no sentence splitter
 
         yield segment(read_text(file), goal=goal, source=None if file == "-" else file)
+
+
+def records(source: str | Path) -> Iterator[AnyRecord]:
+    """The records of a dataset or a file of records, as they are; a text or a web page as one procedure."""
+    if _is_records(str(source)):
+        from fluents.data.file_formats import read
+
+        yield from read(source)
+    else:
+        yield from _procedures(str(source), None)
 
 
 def _files(sources: Iterable[str], written: Collection[Path], skipped: list[FluentsError] | None) -> Iterator[str]:

@@ -71,6 +71,26 @@ def published_table(score: Score, known: Sequence[Published], ours: str) -> Tabl
     return table
 
 
+def answers_table(runs: Sequence[Mapping[str, Any]], known: Sequence[Published]) -> Table:
+    """Files of answers to CREPE's questions, each with its setting and what it took, and the published systems."""
+    rows = []
+    for run in runs:
+        between = Interval(*run["interval"]) if run["interval"] else None
+        entities, tokens = run["entities_per_step"], run["tokens_in"] + run["tokens_out"]
+        rows.append(
+            [
+                run["predictions"],
+                " · ".join(filter(None, (run["model"], run["states"] and f"states: {run['states']}"))),
+                "" if entities is None else f"{entities:.1f}",
+                f"{tokens:,}" if tokens else "",
+                f"{run['cost']:.4f}" if run["cost"] else "",
+                with_interval(run["macro_f1"], between),
+            ]
+        )
+    rows += [[one.system, one.source, "", "", "", number(one.numbers["macro"]["f1"])] for one in known]
+    return table_of(["", "", "entities/step", "tokens", "cost", "macro F1"], rows, words=2)
+
+
 def raters_table(scores: Mapping[str, Score]) -> Table:
     """Everybody's correlations with the reference, the system first."""
     first = next(iter(scores.values()))

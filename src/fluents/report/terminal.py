@@ -15,6 +15,7 @@ from rich.text import Text
 
 from fluents.records import Procedure, StateChange, Trace
 from fluents.report.trace_layout import is_unsure
+from fluents.task_records import CrepeCase, Likelihood
 from fluents.text.plurals import counted as counted
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -55,6 +56,33 @@ def trace_view(trace: Trace) -> RenderableType:
         parts.append(Text(f"\n{counted(len(trace.rejects), 'answer')} could not be read", style="yellow"))
         parts += [plain(f"  step {r.step}: {r.reason}: {r.text[:200]}", "dim") for r in trace.rejects]
     return Group(*parts)
+
+
+def answers_view(case: CrepeCase) -> RenderableType:
+    """For every question a table: how likely it is after each step, and why."""
+    parts: list[RenderableType] = [_heading(case.procedure)]
+    for event in case.asked:
+        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        for name in ("step", "1–5", "", "because"):
+            table.add_column(name, overflow="fold", justify="right" if name in ("step", "1–5") else "left")
+        for one in case.likelihoods:
+            if one.event == event and one.predicted:
+                rating = "–" if one.rating is None else f"{one.rating:g}"
+                step = str(one.step) if one.step else "before"
+                change = "" if not one.step and one.rating is not None else one.change
+                table.add_row(step, rating, plain(change, _CHANGE_STYLES.get(change, "dim")), plain(_because(one)))
+        parts += [plain(f"\n{event}", "italic"), table]
+    return Group(*parts)
+
+
+_CHANGE_STYLES = {"more likely": "green", "less likely": "red"}
+
+
+def _because(one: Likelihood) -> str:
+    """The reason, and the states that it does not tell itself."""
+    reason = (one.reason or "").removesuffix(".")
+    states = [f"{c.attribute} of {c.entity}: {c.before} → {c.after}" for c in one.support if c.entity not in reason]
+    return "; ".join([*([reason] if reason else []), *states])
 
 
 _WIDEST = (30, 20, 32, 32, 4)

@@ -1,0 +1,114 @@
+"""fluents ask"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Annotated, Literal
+
+import typer
+
+from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless, report_parse_failures
+from fluents.cli.options import with_options
+from fluents.cli.output import OutputOptions, emit, resumable_output, tell
+from fluents.errors import InputError
+from fluents.records import Procedure, Trace
+from fluents.report.terminal import answers_view, counted
+from fluents.resumable import is_regular
+from fluents.task_records import CrepeCase
+
+
+@with_options
+def ask(
+    source: Annotated[str, typer.Argument(help="A text, a web page, traces, or a dataset; - reads standard input.")],
+    question: Annotated[str | None, typer.Argument(help="What is asked. CREPE cases have their own events.")] = None,
+    states: Annotated[
+        Literal["none", "all", "salient"], typer.Option(help="States that a judgement may rest on.")
+    ] = "all",
+    min_salience: Annotated[
+        float | None,
+        typer.Option(metavar="X", min=0, max=5, help="Salient: minimum predicted salience in a step. Default: 3."),
+    ] = None,
+    method: Annotated[Literal["offline", "prompted"], typer.Option(help="Built-in model, or a language model.")] = (
+        "offline"
+    ),
+    traces: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Take the states from these traces instead of tracking.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of procedures.")] = None,
+    *,
+    to: OutputOptions,
+    options: ModelOptions,
+) -> None:
+    """Say how likely something is before step 1 and after each step, from 1 to 5, with reasons and supporting states.
+
+    A text is tracked first, with the embedded model. CREPE's events are judged as more, less or as likely as before
+    each step; `fluents eval crepe` scores the answers. Ctrl-C keeps finished procedures; `--resume` continues, and
+    answers of language models are cached.
+
+    Example: `fluents ask windy.txt "Can she see what is in the room?"`
+
+    Example: `fluents ask crepe:dev --method prompted --states salient --model NAME -o salient.jsonl`
+    """
+    from fluents.questions import answered, check_states, open_judge, questions_of
+    from fluents.questions.prompted_judge import parse_failures
+
+    given = {trace.id: trace for trace in _traces(traces)} if traces else {}
+    check_states(states, min_salience)
+    wanted = [(one, questions_of(one, question)) for one in islice(_sources(source), limit)]
+    progress = AnswerProgress()
+    with (
+        model_unless(method == "offline", options, progress, "--method prompted") as model,
+        open_judge(method, scale="rating" if question else "change", model=model) as judge,
+        report_parse_failures("judgements that cannot be told") as failures,
+    ):
+
+        def work(one: Trace | Procedure | CrepeCase, events: tuple[str, ...]) -> CrepeCase:
+            trace = given.get(one.id) or _tracked(one, states)
+            if trace.procedure.steps != _procedure(one).steps:
+                raise InputError(f"{one.id} has other steps in the traces", where=traces, fix="track it again")
+            dataset = source if isinstance(one, CrepeCase) else None
+            with progress.of(trace):
+                done = answered(trace, events, judge, states=states, min_salience=min_salience, dataset=dataset)
+            failures.extend(parse_failures(done))
+            return done
+
+        settings = {"question": question, "states": states, "min_salience": min_salience, "method": method}
+        settings |= {"model": options.model, "traces": traces}
+        if to.output is None or not is_regular(to.output):
+            emit((work(*one) for one in wanted), answers_view, to.output, to.as_json)
+            return
+        with resumable_output(to.output, settings, resume=to.resume) as output:
+            for one, events in wanted:
+                output.add(output.kept_answers(_procedure(one), events) or work(one, events))
+    tell(f"wrote {counted(output.count, 'procedure')} to {to.output}")
+
+
+def _sources(source: str) -> Iterator[Trace | Procedure | CrepeCase]:
+    from fluents.data.inputs import records
+    from fluents.task_records import PddlTask
+
+    for record in records(source):
+        yield record.procedure if isinstance(record, PddlTask) else record
+
+
+def _traces(path: str) -> Iterable[Trace]:
+    from fluents.data.file_formats import read_traces
+
+    return read_traces(path)
+
+
+def _procedure(one: Trace | Procedure | CrepeCase) -> Procedure:
+    return one if isinstance(one, Procedure) else one.procedure
+
+
+def _tracked(one: Trace | Procedure | CrepeCase, states: Literal["none", "all", "salient"]) -> Trace:
+    """The trace, tracked with a progress bar where there is none yet."""
+    if isinstance(one, Trace) or states == "none":
+        return one if isinstance(one, Trace) else Trace(procedure=_procedure(one))
+    from fluents.cli.track import fetch_weights
+    from fluents.trackers import track_many
+
+    fetch_weights()
+    [trace] = track_many([_procedure(one)], progress=True)
+    return trace
