@@ -97,6 +97,7 @@ def text_order(trace: Trace, **options: Any) -> None:
     world.replay(
         PlanStep(action.name, tuple(objects[one.types] for one in action.parameters)) for action in made.domain.actions
     )
+    assert made.text_plan() is not None
     found = search(world).plan
     assert found is not None
     taken = [made.steps[step.action] for step in found]
@@ -110,6 +111,22 @@ def test_any_trace_becomes_strict_pddl_whose_text_is_a_plan(trace: Trace) -> Non
     made = compile_trace(trace.replace(salience=()))
     read_pddl(str(made.domain), str(made.problem), strict=True)
     assert search(World(made.domain, made.problem)).plan is not None
+    assert made.text_plan() is not None
+
+
+def test_where_planners_give_up_the_text_itself_is_the_plan() -> None:
+    """Forty lamps lit one by one: as many states as there are sets of lamps."""
+    steps = tuple(f"Light lamp number {number}." for number in range(40))
+    changes = tuple(
+        StateChange(step=step, entity=f"lamp {step}", attribute="light", before="off", after="on")
+        for step in range(1, 41)
+    )
+    trace = Trace(procedure=Procedure(steps=steps), changes=changes)
+    wanted = ", ".join(f"lamp {number} on" for number in range(1, 41))
+    found = plan(trace, wanted, planner="built-in", memory_limit=64)
+    assert found.solution.planner == "order of the text"
+    assert found.steps == tuple(range(1, 41))
+    assert "memory" in found.solution.reason
 
 
 @pytest.mark.parametrize("order", [False, True])

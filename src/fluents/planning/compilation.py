@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from fluents.errors import InputError
-from fluents.planning.model import Action, Atom, Connective, Domain, Effect, Predicate, Problem, Typed
+from fluents.planning.model import Action, Atom, Connective, Domain, Effect, Predicate, Problem, Typed, atoms_of
 from fluents.planning.states import PlanStep, Wording, World
 from fluents.records import StateChange, Trace
 from fluents.salience import Keep, keep_salient
@@ -47,6 +47,27 @@ class CompiledTrace:
         except InputError:
             return tuple(plan)
         return ordered
+
+    def text_plan(self) -> tuple[PlanStep, ...] | None:
+        """The steps of the text that the goal depends on, from the last to the first; None where that is no plan.
+
+        Every planner may give up on a long text with loosely connected steps; this needs a single pass.
+        """
+        objects = {one.types: one.name for one in self.problem.objects}
+        wanted = {atom for atom, _ in atoms_of(self.problem.goal)}
+        taken: list[PlanStep] = []
+        for action in reversed(self.domain.actions):
+            binding = {one.name: objects[one.types] for one in action.parameters}
+            made = {effect.atom.bind(binding) for effect in action.effects if effect.positive}
+            if made & wanted:
+                taken.append(PlanStep(action.name, tuple(binding.values())))
+                wanted = (wanted - made) | {atom.bind(binding) for atom, _ in atoms_of(action.precondition)}
+        plan = tuple(reversed(taken))
+        try:
+            World(self.domain, self.problem).replay(plan)
+        except InputError:
+            return None
+        return plan
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,8 @@ def _compiled(
 ) -> TracePlan:
     made = compile_trace(trace, goal=goal, min_salience=min_salience, side_effects=side_effects, order=order)
     solution = solve(made.domain, made.problem, **limits)
+    if solution.status == "gave-up" and (by_text := made.text_plan()) is not None:
+        solution = replace(solution, status="solved", planner="order of the text", plan=by_text)
     found = TracePlan(trace.id, goal or trace.procedure.goal, made.domain, made.problem, solution)
     if solution.status != "solved":
         return found
