@@ -208,16 +208,16 @@ def _judged(
             event=event,
             predicted=True,
             rating=rating,
-            reason=_reason(seen),
+            reason=_reason(seen, guessed=label in LABELS[1:] and not seen.settled),
             support=seen.changes,
         )
 
 
-def _reason(seen: Evidence) -> str:
+def _reason(seen: Evidence, *, guessed: bool) -> str:
     if not seen.words and not seen.changes:
         return "nothing in the step or its states has to do with it"
     said = [f"the step says {', '.join(seen.words)}"] if seen.words else []
     said += [
         f"{one.attribute} of {one.entity} goes from {one.before or '?'} to {one.after or '?'}" for one in seen.changes
     ]
-    return "; ".join(said)
+    return ("a guess from likeness: " if guessed else "") + "; ".join(said)
