@@ -13,8 +13,11 @@ from pddl_strategies import tasks
 
 from fluents.data.datasets import load
 from fluents.planning.expressions import PddlError
+from fluents.planning.grounding import TooLargeError
 from fluents.planning.model import Domain, Problem
 from fluents.planning.reader import PddlReading, read_pddl
+from fluents.planning.search import search
+from fluents.planning.states import World
 from fluents.task_records import PddlTask
 
 DOMAIN = """(define (domain kettle)
@@ -49,6 +52,14 @@ def test_valid_pddl_needs_no_repair_and_prints_as_what_it_is() -> None:
     found = read_pddl(DOMAIN, PROBLEM, strict=True)
     assert found.repairs == ()
     assert read_pddl(str(found.domain), str(found.problem), strict=True) == found
+
+
+def test_a_variable_may_be_called_like_an_object() -> None:
+    goal = "(:goal (forall (?pot - kettle) (exists (?hob - place) (or (hot pot) (at ?pot hob) (at ?pot ?hob)))))"
+    problem = PROBLEM.replace("(:goal (and (at pot hob) (hot pot)))", goal)
+    assert goal in problem
+    found = read_pddl(DOMAIN.replace(":strips", ":adl"), problem, strict=True)
+    assert goal in str(found.problem)
 
 
 @given(tasks())
@@ -158,7 +169,7 @@ words = st.sampled_from([*re.findall(r"[()]|[^\s()]+", DOMAIN + PROBLEM), *"()()
 @settings(max_examples=300)
 @given(st.one_of(st.text(), st.lists(words, max_size=80).map(" ".join)), st.lists(words, max_size=40).map(" ".join))
 def test_any_text_is_read_or_refused(first: str, second: str) -> None:
-    """And what was read is valid once it is printed."""
+    """And what was read is valid once it is printed, and can be planned with."""
     for text in (first, DOMAIN[: len(first) * 3] + first + DOMAIN[len(first) * 3 :]):
         try:
             found = read_pddl(text, PROBLEM + second)
@@ -166,6 +177,9 @@ def test_any_text_is_read_or_refused(first: str, second: str) -> None:
             continue
         again = read_pddl(str(found.domain), str(found.problem), strict=True)
         assert (again.domain, again.problem) == (found.domain, found.problem)
+        assert found.problem is not None
+        with suppress(TooLargeError):
+            search(World(found.domain, found.problem))
 
 
 MANY = " ".join(f"?x{n}" for n in range(100_000))

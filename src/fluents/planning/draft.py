@@ -260,7 +260,8 @@ class PddlDraft:
             arguments = list(use.atom.arguments)
             for place, name in enumerate(arguments):
                 if name[0] != "?":
-                    if use.scope(f"?{name}") and name not in self.constants:
+                    is_object = name in self.constants or (use.action is None and name in self.objects)
+                    if use.scope(f"?{name}") and not is_object:
                         repair(name, f"{name} without its question mark: read as ?{name}")
                         arguments[place] = renamed(name, f"?{name}")
                 elif use.scope(name):

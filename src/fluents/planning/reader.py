@@ -123,7 +123,7 @@ def _read_problem(draft: PddlDraft, definition: Expression) -> None:
                 section.text.repair(section.offset, "more than one goal: all are wanted")
         elif head != ":requirements":
             section.text.repair(section.offset, f"{head or 'this'} does not belong in a problem: left out")
-    for needed in {":domain", ":init"} - seen:
+    for needed in [name for name in (":domain", ":init") if name not in seen]:
         definition.text.repair(definition.offset, f"no {needed}: added")
     if not goals:
         definition.text.fail(definition.offset, "a problem without a goal")
@@ -190,8 +190,10 @@ def _read_init(draft: PddlDraft, items: Iterable[Any]) -> None:
         todo = [condition]
         while todo:
             one = todo.pop()
-            if isinstance(one, Atom):
+            if isinstance(one, Atom) and one.predicate != EQUALS:
                 draft.init[one] = None
+            elif isinstance(one, Atom):
+                item.text.fail(item.offset, f"{EQUALS} in :init, which lists facts")
             elif one.word == "and":
                 item.text.repair(item.offset, "`and` in :init: its parts are listed")
                 todo += reversed(one.parts)
@@ -362,7 +364,7 @@ def _effects(item: Any, condition: Condition = TRUE, variables: tuple[Typed, ...
     if isinstance(item[0], Expression):
         text.repair(item.offset, "parentheses too many: left out" if len(item) == 1 else "a list without `and`: added")
         parts, head = item, "and"
-    if head in _UNSUPPORTED or head in ("or", "imply", "exists"):
+    if head in _UNSUPPORTED or head in ("or", "imply", "exists", EQUALS):
         text.fail(item.offset, f"{head} is not supported in an effect")
     if head == "and":
         for part in parts:
@@ -385,9 +387,8 @@ def _effects(item: Any, condition: Condition = TRUE, variables: tuple[Typed, ...
 def _denied(parts: Sequence[Any], item: Expression) -> Iterator[Atom]:
     for part in parts:
         condition = _condition(part)
-        if isinstance(condition, Atom):
-            yield condition
-        elif condition.word == "and" and all(isinstance(one, Atom) for one in condition.parts):
-            yield from (one for one in condition.parts if isinstance(one, Atom))
-        else:
-            item.text.fail(item.offset, f"not ({condition.word} …) is not supported in an effect")
+        parts_of = condition.parts if isinstance(condition, Connective) and condition.word == "and" else (condition,)
+        for one in parts_of:
+            if not isinstance(one, Atom) or one.predicate == EQUALS:
+                item.text.fail(item.offset, "only facts can become false in an effect")
+            yield one
