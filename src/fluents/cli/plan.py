@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -86,6 +87,7 @@ def plan(
         tell("reading traces from standard input; end with Ctrl-D", "dim")
     progress = AnswerProgress()
     found: list[TracePlan] = []
+    names: Counter[str] = Counter()
     skipped = 0
     with model_unless(method == "compiled", options, progress, "--method prompted") as model:
         records = list(read(file))
@@ -117,8 +119,9 @@ def plan(
             found.append(one)
             if pddl is not None and one.domain is not None and one.problem is not None:
                 pddl.mkdir(parents=True, exist_ok=True)
-                jsonl.write_text(pddl / f"{_file_name(one.id)}-domain.pddl", str(one.domain))
-                jsonl.write_text(pddl / f"{_file_name(one.id)}-problem.pddl", str(one.problem))
+                name = _file_name(one.id, names)
+                jsonl.write_text(pddl / f"{name}-domain.pddl", str(one.domain))
+                jsonl.write_text(pddl / f"{name}-problem.pddl", str(one.problem))
             if as_json:
                 print(json.dumps(one.to_dict(), ensure_ascii=False))
             else:
@@ -204,8 +207,10 @@ def _solution_lines(solution: Solution) -> list[RenderableType]:
     return lines + [plain(f"    {one}") for one in solution.unreachable]
 
 
-def _file_name(name: str) -> str:
-    """An id as the name of a file, wherever it comes from."""
+def _file_name(id: str, taken: Counter[str]) -> str:
+    """An id as the name of a file, wherever it comes from; with a number where two ids give the same."""
     from fluents.records import id_from
 
-    return id_from(name)
+    name = id_from(id)
+    taken[name] += 1
+    return name if taken[name] == 1 else f"{name}-{taken[name]}"
