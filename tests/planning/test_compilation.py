@@ -19,7 +19,7 @@ from fluents.planning.reader import read_pddl
 from fluents.planning.search import search
 from fluents.planning.states import PlanStep, World
 from fluents.planning.trace_plan import plan
-from fluents.records import Procedure, StateChange, Trace
+from fluents.records import Procedure, Salience, StateChange, Trace
 from strategies import traces
 
 if find_spec("up_fast_downward") is None and os.environ.get("CI") == "true":
@@ -146,6 +146,24 @@ def test_states_that_do_not_fit_together_still_give_a_plan() -> None:
     found = plan(Trace(procedure=Procedure(steps=steps), changes=changes), "pan hot", planner="built-in")
     assert found.steps == (1,)
     text_order(Trace(procedure=Procedure(steps=steps), changes=changes))
+
+
+def test_a_state_that_nobody_knows_at_first_is_not_taken_from_later() -> None:
+    changes = (
+        StateChange(step=1, entity="pan", attribute="heat", before="", after="hot"),
+        StateChange(step=2, entity="pan", attribute="heat", before="hot", after="cold"),
+    )
+    trace = Trace(procedure=Procedure(steps=("Heat the pan.", "Let the pan cool.")), changes=changes)
+    assert compile_trace(trace).problem.init == ()
+    assert plan(trace, "pan cold", planner="built-in").steps == (1, 2)
+
+
+def test_of_several_raters_one_is_chosen() -> None:
+    rated = TRACE.replace(salience=(*TRACE.salience, Salience(entity="pot", rater="model", value=5)))
+    with pytest.raises(InputError, match="several raters"):
+        compile_trace(rated)
+    goal = compile_trace(rated, salience_rater="model").problem.goal
+    assert "camper" not in str(goal)
 
 
 def test_the_front_door_plans() -> None:

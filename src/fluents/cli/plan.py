@@ -49,6 +49,7 @@ def plan(
     min_salience: Annotated[
         float, typer.Option(metavar="X", min=0, max=5, help="Minimum salience of entities in the goal, or shown.")
     ] = 4.0,
+    salience_rater: Annotated[str | None, typer.Option(help="Rater whose ratings decide, such as A1.")] = None,
     side_effects: Annotated[
         bool, typer.Option("--side-effects/--no-side-effects", help="Include changes that a step does not name.")
     ] = True,
@@ -105,6 +106,7 @@ def plan(
                         goal,
                         method=method,
                         min_salience=min_salience,
+                        salience_rater=salience_rater,
                         side_effects=side_effects,
                         order=order,
                         planner=limits.planner,

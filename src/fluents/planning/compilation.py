@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fluents.errors import InputError
@@ -84,20 +84,24 @@ def compile_trace(
     *,
     goal: str | None = None,
     min_salience: float = MIN_SALIENCE,
+    salience_rater: str | None = None,
     side_effects: bool = True,
     order: bool = False,
 ) -> CompiledTrace:
     """A domain whose actions are the steps of a trace, and the problem of getting from its first states to its last.
 
     `goal` is what to reach, in words ("rice cooked, pot clean"); without it, the final states of entities of at least
-    `min_salience`, or of the most salient one. Without `side_effects` a step changes, of the entities that the text
-    names, only those named in the step itself. `order` adds facts that name the steps, so that they can only be taken
-    as the text has them.
+    `min_salience` (by `salience_rater`, where there are several), or of the most salient one. Without `side_effects` a
+    step changes, of the entities that the text names, only those named in the step itself. `order` adds facts that name
+    the steps, so that they can only be taken as the text has them.
     """
     if not trace.changes:
         raise InputError("a trace without changes: there is nothing to plan", where=trace.id)
     first, transitions, last = _history(trace)
-    wanted = _worded_goal(goal, trace.id, first, transitions) if goal else _salient_goal(trace, last, min_salience)
+    if goal:
+        wanted = _worded_goal(goal, trace.id, first, transitions)
+    else:
+        wanted = _salient_goal(trace, last, Keep(min_salience, rater=salience_rater))
     if not goal and all(first.get(fluent) == value for fluent, value in wanted.items()):
         wanted = last  # what matters most ends as it began: there is more to do than nothing
     return _Compiler(trace, side_effects, order).compiled(first, transitions, wanted)
@@ -120,8 +124,9 @@ def _history(trace: Trace) -> tuple[dict[Fluent, str], list[_Transition], dict[F
         fluent = spelt.setdefault((plain_name(entity), plain_name(attribute)), (entity, attribute))
         by_step.setdefault(change.step, {}).setdefault(fluent, []).append(change)
     first: dict[Fluent, str] = {}
-    for step in sorted(by_step, reverse=True):
-        first |= {fluent: changes[0].before for fluent, changes in by_step[step].items() if changes[0].before}
+    for step in sorted(by_step, reverse=True):  # the earliest counts
+        first |= {fluent: changes[0].before for fluent, changes in by_step[step].items()}
+    first = {fluent: value for fluent, value in first.items() if value}
     now = dict(first)
     transitions = []
     for step in sorted(by_step):
@@ -149,10 +154,10 @@ def _outcome(changes: Sequence[StateChange]) -> str:
     return value
 
 
-def _salient_goal(trace: Trace, last: Mapping[Fluent, str], min_salience: float) -> dict[Fluent, str]:
-    salient = keep_salient(trace, Keep(min_salience=min_salience))
+def _salient_goal(trace: Trace, last: Mapping[Fluent, str], wanted: Keep) -> dict[Fluent, str]:
+    salient = keep_salient(trace, wanted)
     if not salient.changes:
-        salient = keep_salient(trace, Keep(top=1))
+        salient = keep_salient(trace, replace(wanted, min_salience=None, top=1))
     name_of = canonical_names(trace)
     names = {plain_name(name_of.get(change.entity, change.entity)) for change in salient.changes}
     return {fluent: value for fluent, value in last.items() if plain_name(fluent[0]) in names} or dict(last)

@@ -43,16 +43,16 @@ def generate(
     model: LanguageModel,
     *,
     goal: str | None = None,
-    min_salience: float | None = None,
+    shown: Keep | None = None,
     solve: Solve,
     rounds: int = ROUNDS,
 ) -> GeneratedPlan:
     """Ask for a domain and a problem; where there is no plan, ask for both again, with what the planner said.
 
-    The model is shown the states of entities with at least `min_salience`; None shows it the text alone.
+    `shown` says which states the model is shown; None shows it the text alone.
     """
     scene = whole_scene(trace.procedure)
-    states = [] if min_salience is None else _states(trace, min_salience)
+    states = [] if shown is None else _states(trace, shown)
     attempts: list[str] = []
 
     def ask(prompt: str, name: str, read: Callable[[str], PddlReading]) -> PddlReading | None:
@@ -84,8 +84,8 @@ def generate(
             break
         messages = [*map(str, solution.unreachable), *([solution.reason] if solution.reason else [])][:MAX_MESSAGES]
         attempts.append(f"no plan: {'; '.join(messages) or solution.status}")
-        shown = {"domain": str(reading.domain).strip(), "problem": str(reading.problem).strip(), "messages": messages}
-        better = ask(render(REPAIR, scene=scene, states=states, **shown), REPAIR, _read_both)
+        written = {"domain": str(reading.domain).strip(), "problem": str(reading.problem).strip(), "messages": messages}
+        better = ask(render(REPAIR, scene=scene, states=states, **written), REPAIR, _read_both)
         if better is None:
             break
         reading = better
@@ -126,10 +126,10 @@ def _action_definitions(text: str) -> str:
     return said[start:].partition("```")[0].rstrip()
 
 
-def _states(trace: Trace, min_salience: float) -> list[tuple[int, str, str, str, str]]:
+def _states(trace: Trace, shown: Keep) -> list[tuple[int, str, str, str, str]]:
     return [
         (one.step, quoted_name(one.entity), quoted_name(one.attribute), quoted_name(one.before), quoted_name(one.after))
-        for one in keep_salient(trace, Keep(min_salience=min_salience)).changes
+        for one in keep_salient(trace, shown).changes
     ]
 
 

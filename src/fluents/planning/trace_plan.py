@@ -8,13 +8,14 @@ from typing import Any, Literal, TypeAlias
 from fluents.canonicalisation import canonicalise
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, open_model
-from fluents.planning.compilation import MIN_SALIENCE, compile_trace
+from fluents.planning.compilation import MIN_SALIENCE, CompiledTrace, compile_trace
 from fluents.planning.expressions import Repair
 from fluents.planning.generation import generate
 from fluents.planning.model import Domain, Problem
 from fluents.planning.planners import Planner, Solution, solve
 from fluents.planning.states import World, replayed
 from fluents.records import Trace
+from fluents.salience import Keep
 from fluents.scoring import check_choice
 
 PlanMethod: TypeAlias = Literal["compiled", "prompted"]
@@ -69,6 +70,7 @@ def plan(
     *,
     method: PlanMethod = "compiled",
     min_salience: float = MIN_SALIENCE,
+    salience_rater: str | None = None,
     side_effects: bool = True,
     order: bool = False,
     planner: Planner = "auto",
@@ -80,9 +82,10 @@ def plan(
     """Make a planning domain and problem of a trace, find a plan, and replay it.
 
     `goal` is what to reach, in words ("soup hot, bowl full"); without it, the final states of entities with at least
-    `min_salience`. The method "compiled" works by rule; "prompted" has a language model write domain and problem, shown
-    the states of entities with at least `min_salience`. Without `side_effects`, steps change only what they name, and a
-    language model is shown no states. `order` keeps compiled steps in the order of the text.
+    `min_salience`, by `salience_rater` where there are several. The method "compiled" works by rule; "prompted" has a
+    language model write domain and problem, and shows it the states of the entities that are salient enough. Without
+    `side_effects`, steps change only what they name, and a language model is shown no states. `order` keeps compiled
+    steps in the order of the text.
 
     `planner` is "built-in", "fast-downward" (the extra `plan`), or "auto", which tries one after the other, within
     `time_limit` seconds and `memory_limit` MiB.
@@ -97,18 +100,23 @@ def plan(
     if method == "prompted":
         if order:
             raise InputError("`order` is for compiled plans", fix="leave it out")
-        shown = min_salience if side_effects else None
+        shown = Keep(min_salience, rater=salience_rater) if side_effects else None
         with open_model(model, base_url) as opened:
             return _prompted(trace, goal, shown, opened, limits)
     if model is not None:
         raise InputError("`model` is for the method prompted", fix='set `method` to "prompted"')
-    return _compiled(trace, goal, min_salience, side_effects, order, limits)
+    made = compile_trace(
+        trace,
+        goal=goal,
+        min_salience=min_salience,
+        salience_rater=salience_rater,
+        side_effects=side_effects,
+        order=order,
+    )
+    return _compiled(trace, goal, made, limits)
 
 
-def _compiled(
-    trace: Trace, goal: str | None, min_salience: float, side_effects: bool, order: bool, limits: dict[str, Any]
-) -> TracePlan:
-    made = compile_trace(trace, goal=goal, min_salience=min_salience, side_effects=side_effects, order=order)
+def _compiled(trace: Trace, goal: str | None, made: CompiledTrace, limits: dict[str, Any]) -> TracePlan:
     solution = solve(made.domain, made.problem, **limits)
     if solution.status == "gave-up" and (by_text := made.text_plan()) is not None:
         solution = replace(solution, status="solved", planner="order of the text", plan=by_text)
@@ -124,9 +132,9 @@ def _compiled(
 
 
 def _prompted(
-    trace: Trace, goal: str | None, min_salience: float | None, model: LanguageModel, limits: dict[str, Any]
+    trace: Trace, goal: str | None, shown: Keep | None, model: LanguageModel, limits: dict[str, Any]
 ) -> TracePlan:
-    made = generate(trace, model, goal=goal, min_salience=min_salience, solve=lambda d, p: solve(d, p, **limits))
+    made = generate(trace, model, goal=goal, shown=shown, solve=lambda d, p: solve(d, p, **limits))
     found = TracePlan(
         trace.id,
         goal or trace.procedure.goal,
