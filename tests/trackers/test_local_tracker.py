@@ -20,7 +20,7 @@ from fluents.decoding.consensus import Consensus
 from fluents.errors import FluentsWarning, InputError, UnknownNameError
 from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace
-from fluents.trackers import Listener, Setting, TrackerOptions, local, track
+from fluents.trackers import Listener, Setting, TrackerOptions, embedded, local, track
 from fluents.trackers.llama_engine import Replay
 from fluents.trackers.local import FAST, SETTINGS, LocalSettings, LocalTracker, Voter, style_for, with_adapter
 from fluents.version import __version__
@@ -226,9 +226,9 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(local, "ensure", lambda base: base)
     monkeypatch.setattr(local, "merged", lambda _, adapter: adapter.stem)
     monkeypatch.setattr(FakeEngine, "loaded", [])
-    local.unload()
+    embedded.unload()
     yield FakeEngine.loaded
-    local.unload()
+    embedded.unload()
 
 
 def test_the_engine_stays_loaded_between_calls_whatever_the_seed(engines: list[str]) -> None:

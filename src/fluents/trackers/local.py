@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -15,21 +13,19 @@ from fluents.decoding.consensus import Consensus, consensus
 from fluents.decoding.state_carryover import KnownStates
 from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
-from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
-from fluents.segmentation import warn_of_language
+from fluents.records import Procedure, Provenance, Reject, StateChange
 from fluents.text.names import mentioned
-from fluents.trackers import Listener, Setting, Tracker
+from fluents.trackers import Setting
+from fluents.trackers.embedded import EmbeddedTracker, StepByStep, loaded_engine
 from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__
 from fluents.weights import ensure
-from fluents.weights.adapters import ADAPTERS, Adapter, open_adapter
+from fluents.weights.adapters import Adapter, open_adapter
 from fluents.weights.gguf_files import merged
 
 if TYPE_CHECKING:
     from fluents.text.embedders import Embedder
 
-LANGUAGES = ("en",)
-"""The languages the shipped adapters were trained on."""
 GRAMMAR = grammar(24)
 """What an answer is held to: so many lines at most."""
 CONTEXT_PER_SLOT = 320
@@ -130,59 +126,37 @@ def local_settings(
     return chosen
 
 
-class LocalTracker(Tracker):
-    """Tracks with the embedded model, which is loaded when the first procedure is tracked."""
+class LocalTracker(EmbeddedTracker):
+    """The tracker of the published metrics. Every change knows its support."""
 
     def __init__(self, settings: LocalSettings = DEFAULT_SETTING, samplers: list[Sampler] | None = None) -> None:
         self.settings = settings
         self._given = self._samplers = samplers
-        self._adapters = [open_adapter(voter.adapter) for voter in settings.voters]
+        self.adapters = [open_adapter(voter.adapter) for voter in settings.voters]
         self._embedder = _cluster_embedder() if settings.consensus.grouped else None
 
     @cached_property
     def provenance(self) -> Provenance:
         return Provenance(
             tracker="local",
-            model=" + ".join([self._adapters[0].base, *(adapter.name for adapter in self._adapters)]),
+            model=" + ".join([self.adapters[0].base, *(adapter.name for adapter in self.adapters)]),
             prompt=VERSION,
             decoding=self._decoding(),
             seed=self.settings.seed,
             version=__version__,
         )
 
-    def track(self, procedure: Procedure, listener: Listener | None = None, done: Trace | None = None) -> Trace:
-        """The changes of every step, each knowing its support and whether the text mentions its entity.
-
-        Issues a FluentsWarning if the text is in a language that the shipped adapters do not know (`LANGUAGES`).
-        """
-        if all(adapter.name in ADAPTERS for adapter in self._adapters):
-            warn_of_language(procedure, LANGUAGES)
-        listener = listener or Listener()
-        covered = () if done is None else done.covered_steps
-        listener.on_start(procedure, len(covered))
-        trace = Trace(procedure=procedure, covered=(), provenance=self.provenance)
-        known = KnownStates()
-        for step in range(1, len(procedure.steps) + 1):
-            if done is not None and step in covered:
-                changes, rejects = done.at(step), tuple(reject for reject in done.rejects if reject.step == step)
-                known.enter(changes)
-            else:
-                found, rejects = self._step(procedure, step, listener.on_draft)
-                if self.settings.carry:
-                    found = known.enter(found)
-                changes = tuple(c.replace(mentioned=mentioned(procedure, step, c.entity)) for c in found)
-            trace = _extended(trace, step, changes, rejects)
-            if step not in covered:
-                listener.on_step(trace)
-        return trace if procedure.steps else trace.replace(covered=None)
+    def begin(self, procedure: Procedure, on_line: Callable[[str], None]) -> StepByStep:
+        return _Voters(self, procedure, on_line)
 
     def close(self) -> None:
         """Let go of the model, which stays loaded for other trackers for a while."""
         self._samplers = self._given
 
-    def _step(
+    def agreed(
         self, procedure: Procedure, step: int, on_line: Callable[[str], None]
     ) -> tuple[list[StateChange], tuple[Reject, ...]]:
+        """What the samples of all voters agree on."""
         samples: list[list[StateChange]] = []
         rejects: list[Reject] = []
         for number, (voter, sampler) in enumerate(zip(self.settings.voters, self._loaded(), strict=True)):
@@ -199,7 +173,9 @@ class LocalTracker(Tracker):
     def _loaded(self) -> list[Sampler]:
         if self._samplers is None:
             slots = min(self.settings.sampling.samples, 16)
-            self._samplers = [loaded_engine(adapter, slots) for adapter in self._adapters]
+            self._samplers = [
+                loaded_engine((one.sha256, slots), partial(_engine, one, slots), MAX_LOADED) for one in self.adapters
+            ]
         return self._samplers
 
     def _decoding(self) -> dict[str, Any]:
@@ -219,37 +195,27 @@ def _cluster_embedder() -> Embedder:
     return load_embedder(CLUSTER_EMBEDDER)
 
 
-def _extended(trace: Trace, step: int, changes: tuple[StateChange, ...], rejects: tuple[Reject, ...]) -> Trace:
-    """The trace with one more step."""
-    covered = (*(trace.covered or ()), step)
-    return trace.replace(
-        changes=trace.changes + changes,
-        rejects=trace.rejects + rejects,
-        covered=None if len(covered) == len(trace.procedure.steps) else covered,
-    )
+class _Voters:
+    """The tracker at work on one procedure."""
+
+    def __init__(self, tracker: LocalTracker, procedure: Procedure, on_line: Callable[[str], None]) -> None:
+        self._tracker, self._procedure, self._on_line = tracker, procedure, on_line
+        self._known = KnownStates()
+
+    def tell(self, changes: tuple[StateChange, ...]) -> None:
+        self._known.enter(changes)
+
+    def ask(self, step: int) -> tuple[tuple[StateChange, ...], tuple[Reject, ...]]:
+        found, rejects = self._tracker.agreed(self._procedure, step, self._on_line)
+        if self._tracker.settings.carry:
+            found = self._known.enter(found)
+        return tuple(c.replace(mentioned=mentioned(self._procedure, step, c.entity)) for c in found), rejects
 
 
 MAX_LOADED = 3
 """Engines that stay in memory: as many as the largest setting has adapters."""
 
-_engines: OrderedDict[tuple[str, int], Engine] = OrderedDict()
-_loading = threading.Lock()
 
-
-def loaded_engine(adapter: Adapter, slots: int) -> Engine:
-    """The embedded model with an adapter. It stays loaded until others have been asked for."""
-    key = adapter.sha256, slots
-    with _loading:
-        if key not in _engines:
-            while len(_engines) >= MAX_LOADED:
-                _engines.popitem(last=False)  # freed when the last tracker lets go of it
-            model = merged(ensure(adapter.base), adapter.path)
-            _engines[key] = Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT)
-        _engines.move_to_end(key)
-        return _engines[key]
-
-
-def unload() -> None:
-    """Free the memory of engines that no tracker uses."""
-    with _loading:
-        _engines.clear()
+def _engine(adapter: Adapter, slots: int) -> Engine:
+    model = merged(ensure(adapter.base), adapter.path)
+    return Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT)

@@ -6,12 +6,10 @@ important first. Every change has a confidence.
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -30,17 +28,13 @@ from fluents.decoding.state_carryover import KnownStates
 from fluents.errors import FluentsWarning, InputError
 from fluents.prompts.transcript import MAX_BYTES, VERSION, Transcript, read_answer
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
-from fluents.segmentation import warn_of_language
 from fluents.text.names import mentioned
-from fluents.trackers import Listener, Tracker
+from fluents.trackers.embedded import EmbeddedTracker, StepByStep, loaded_engine
 from fluents.trackers.llama_engine import Engine, WrittenAnswer
 from fluents.version import __version__
-from fluents.weights.adapters import ADAPTERS
 from fluents.weights.embedded import EmbeddedModel, open_embedded, warn_if_memory_is_short
 from fluents.weights.gguf_files import unpacked
 
-LANGUAGES = ("en",)
-"""The languages the shipped adapters were trained on."""
 MAX_TOKENS = 256
 """Of an answer: the longest of our corpus has about 180."""
 MAX_SLOTS = 16
@@ -95,8 +89,8 @@ class Draft(NamedTuple):
     features: dict[str, float]
 
 
-class TranscriptTracker(Tracker):
-    """Tracks with the embedded model, which is loaded when the first procedure is tracked."""
+class TranscriptTracker(EmbeddedTracker):
+    """The default tracker. Every change knows its confidence; the cut at `min_confidence` comes at the end."""
 
     def __init__(
         self,
@@ -124,6 +118,7 @@ class TranscriptTracker(Tracker):
         if settings.min_confidence is None and shipped is not None and calibration is None:
             self.settings = replace(settings, min_confidence=shipped.min_confidence)
         self._given = self._model = model
+        self.adapters = (self._adapter,)
 
     @cached_property
     def provenance(self) -> Provenance:
@@ -136,40 +131,21 @@ class TranscriptTracker(Tracker):
             version=__version__,
         )
 
-    def track(self, procedure: Procedure, listener: Listener | None = None, done: Trace | None = None) -> Trace:
-        """The changes of every step, each knowing its confidence and whether the text mentions its entity.
+    def begin(self, procedure: Procedure, on_line: Callable[[str], None]) -> StepByStep:
+        return _Writing(self, procedure, on_line)
 
-        Until the last step, the listener's traces also hold the changes below `min_confidence`: the next steps build
-        on all that the model said. Issues a FluentsWarning if the text is in a language that the shipped adapters do
-        not know (`LANGUAGES`), or so long that the model no longer sees the first steps.
-        """
-        if self._adapter.name in ADAPTERS:
-            warn_of_language(procedure, LANGUAGES)
-        listener = listener or Listener()
-        covered = () if done is None else done.covered_steps
-        listener.on_start(procedure, len(covered))
-        trace = Trace(procedure=procedure, covered=(), provenance=self.provenance)
-        transcript, known, fresh = Transcript(procedure), KnownStates(), True
-        for step in range(1, len(procedure.steps) + 1):
-            if done is not None and step in covered:
-                changes, rejects = done.at(step), tuple(reject for reject in done.rejects if reject.step == step)
-                known.enter(changes)
-            else:
-                drafts, rejects = self._answer(transcript, step, fresh, listener.on_draft)
-                changes = self._finished(procedure, known, drafts)
-                fresh = False
-            transcript.answer(changes)
-            trace = _extended(trace, step, changes, rejects)
-            if step not in covered:
-                listener.on_step(trace if trace.covered is not None else self._cut(trace))
-        _warn_if_dropped(transcript, procedure)
-        return self._cut(trace) if procedure.steps else trace.replace(covered=None)
+    def finished(self, trace: Trace) -> Trace:
+        """Without the changes of low confidence; until the end they stay, because the next steps build on them."""
+        least = self.settings.min_confidence
+        if not least:
+            return trace
+        return trace.replace(changes=tuple(c for c in trace.changes if c.confidence is None or c.confidence >= least))
 
     def close(self) -> None:
         """Let go of the model, which stays loaded for other trackers for a while."""
         self._model = self._given
 
-    def _answer(
+    def answer(
         self, transcript: Transcript, step: int, fresh: bool, on_line: Callable[[str], None]
     ) -> tuple[list[Draft], tuple[Reject, ...]]:
         """What the model says of a step, or what its samples agree on."""
@@ -186,26 +162,21 @@ class TranscriptTracker(Tracker):
             rejects += unread
         return samples[0] if len(samples) == 1 else _agreed(samples, self.settings.consensus), tuple(rejects)
 
-    def _finished(self, procedure: Procedure, known: KnownStates, drafts: list[Draft]) -> tuple[StateChange, ...]:
-        """The changes of a step: tidied, the first of them where they are too many, each with its confidence."""
+    def rated(self, procedure: Procedure, drafts: list[Draft]) -> list[StateChange]:
+        """The changes, the first of them where they are too many, each with its confidence."""
         found = []
-        for change, features in drafts:
+        for change, features in drafts[: self.settings.max_changes]:
             more: dict[str, Any] = {"mentioned": mentioned(procedure, change.step, change.entity)}
             if self._confidence is not None:
                 more["confidence"] = self._confidence(features | context_features(procedure, change, len(drafts)))
             found.append(change.replace(**more))
-        return tuple(known.enter(found[: self.settings.max_changes]))
-
-    def _cut(self, trace: Trace) -> Trace:
-        """A finished trace without the changes of low confidence."""
-        least = self.settings.min_confidence
-        if not least:
-            return trace
-        return trace.replace(changes=tuple(c for c in trace.changes if c.confidence is None or c.confidence >= least))
+        return found
 
     def _loaded(self) -> TranscriptModel:
         if self._model is None:
-            self._model = loaded_engine(self._embedded, min(self.settings.samples, MAX_SLOTS))
+            slots = min(self.settings.samples, MAX_SLOTS)
+            key = self._adapter.sha256, self._embedded.file, slots
+            self._model = loaded_engine(key, partial(_engine, self._embedded, slots), most=1)  # memory may hold no more
         return self._model
 
     def _decoding(self) -> dict[str, Any]:
@@ -231,14 +202,25 @@ def _wording(change: StateChange) -> tuple[str, ...]:
     return tuple(field.lower() for field in (change.entity, change.attribute, change.before, change.after))
 
 
-def _extended(trace: Trace, step: int, changes: tuple[StateChange, ...], rejects: tuple[Reject, ...]) -> Trace:
-    """The trace with one more step."""
-    covered = (*(trace.covered or ()), step)
-    return trace.replace(
-        changes=trace.changes + changes,
-        rejects=trace.rejects + rejects,
-        covered=None if len(covered) == len(trace.procedure.steps) else covered,
-    )
+class _Writing:
+    """The tracker at work on one procedure: the transcript grows with every step."""
+
+    def __init__(self, tracker: TranscriptTracker, procedure: Procedure, on_line: Callable[[str], None]) -> None:
+        self._tracker, self._procedure, self._on_line = tracker, procedure, on_line
+        self._transcript, self._known, self._fresh = Transcript(procedure), KnownStates(), True
+
+    def tell(self, changes: tuple[StateChange, ...]) -> None:
+        self._known.enter(changes)
+        self._transcript.answer(changes)
+
+    def ask(self, step: int) -> tuple[tuple[StateChange, ...], tuple[Reject, ...]]:
+        drafts, rejects = self._tracker.answer(self._transcript, step, self._fresh, self._on_line)
+        self._fresh = False
+        changes = tuple(self._known.enter(self._tracker.rated(self._procedure, drafts)))
+        self._transcript.answer(changes)
+        if step == len(self._procedure.steps):
+            _warn_if_dropped(self._transcript, self._procedure)
+        return changes, rejects
 
 
 def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
@@ -251,30 +233,14 @@ def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
         )
 
 
-_engines: OrderedDict[tuple[str, Path | None, int], Engine] = OrderedDict()
-_loading = threading.Lock()
-
-
-def loaded_engine(embedded: EmbeddedModel, slots: int) -> Engine:
-    """The base weights with an adapter beside them. They stay loaded until others are asked for."""
-    key = embedded.adapter.sha256, embedded.file, slots
-    with _loading:
-        if key not in _engines:
-            _engines.clear()  # freed when the last tracker lets go of it: memory may hold one only
-            model = embedded.base_path()
-            if embedded.file is None:
-                warn_if_memory_is_short(embedded.adapter.base)
-            _engines[key] = transcript_engine(model, embedded.adapter.path, slots)
-        return _engines[key]
+def _engine(embedded: EmbeddedModel, slots: int) -> Engine:
+    model = embedded.base_path()
+    if embedded.file is None:
+        warn_if_memory_is_short(embedded.adapter.base)
+    return transcript_engine(model, embedded.adapter.path, slots)
 
 
 def transcript_engine(model: Path, adapter: Path | None, slots: int = 1, threads: int | None = None) -> Engine:
     """An engine with room for the longest transcript and as many answers as there are slots."""
     lora = None if adapter is None else unpacked(adapter)
     return Engine(model, slots=slots, context=MAX_BYTES + slots * MAX_TOKENS, threads=threads, adapter=lora)
-
-
-def unload() -> None:
-    """Free the memory of an engine that no tracker uses."""
-    with _loading:
-        _engines.clear()
