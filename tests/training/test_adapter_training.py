@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fluents.errors import InputError
+from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import prompt
 from fluents.records import Procedure, StateChange, Trace
-from fluents.training.examples import TrainingExample, examples
+from fluents.training.examples import PromptForm, TrainingExample, examples
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("torch", reason="training: pip install 'fluents[train]'")
@@ -35,7 +35,7 @@ TRACES = [
 
 
 def _examples() -> list[TrainingExample]:
-    return examples(TRACES)
+    return examples(TRACES, "steps")
 
 
 def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
@@ -49,7 +49,7 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
 
     once = AdapterSettings(epochs=2, batch=2, learning_rate=5e-3, warmup=0.0, unknown_count=0.0, one_pass=0.0, rank=4)
     events: list[dict[str, object]] = []
-    adapter = train(real_weights, _examples(), _examples(), tmp_path / "whole", once, events.append)
+    adapter = train(real_weights, _examples(), _examples(), tmp_path / "whole", once, events.append, prompt="steps")
     log = json.loads((tmp_path / "whole" / "train.json").read_text())["log"]
     assert log[-1]["dev_loss"] < log[0]["train_loss"], "it learns the two examples"
 
@@ -83,7 +83,7 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
         train(adapter, _examples(), _examples(), tmp_path / "broken", once)
 
     # llama.cpp with the merged adapter says what transformers says.
-    text = prompt(_examples()[0].procedure, 1, count=1)
+    text = prompt(TRACES[0].procedure, 1, count=1)
     greedy = Sampling(samples=1, temperature=0, max_tokens=16)
     ((by_transformers,),) = sample(real_weights, adapter, [text], greedy, seed=1)
     monkeypatch.setenv("FLUENTS_CACHE", str(tmp_path / "cache"))
@@ -92,8 +92,11 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
     assert by_llama.split()[:4] == by_transformers.split()[:4]
 
 
-def test_an_adapter_trained_on_a_file_of_traces_is_tracked_with(model_cache: Path, tmp_path: Path) -> None:
-    """Train, then use: nobody types the style, the base or the data again; they stand in the adapter's own file."""
+@pytest.mark.parametrize("form", ["transcript", "steps"])
+def test_an_adapter_trained_on_a_file_of_traces_is_tracked_with(
+    form: PromptForm, model_cache: Path, tmp_path: Path
+) -> None:
+    """Train, then use: nobody types the form, the style, the base or the data again; they stand in its own file."""
     import fluents as fl
     from fluents.weights.adapters import open_adapter
 
@@ -103,19 +106,37 @@ def test_an_adapter_trained_on_a_file_of_traces_is_tracked_with(model_cache: Pat
     path = fl.train_adapter(
         tmp_path / "mine.jsonl",
         tmp_path / "mine",
-        epochs=1,
+        prompt=form,
+        epochs=24 if form == "transcript" else 1,
+        learning_rate=5e-3,
         batch=1,
         rank=4,
-        one_pass=1,
+        one_pass=1 if form == "steps" else None,
         report=events.append,
     )
     assert path == tmp_path / "mine" / "adapter.gguf"
     assert events[-1]["dev_loss"] is None, "a file brings no dev split"
     adapter = open_adapter(path)
-    assert (adapter.styles, adapter.facts.data) == (("sorted",), ("mine.jsonl",))
+    assert adapter.facts.data == ("mine.jsonl",)
+    assert adapter.styles == (("sorted",) if form == "steps" else ("plain",))
     assert adapter.name.startswith("mine@")
 
     trace = fl.track(TRACES[0].procedure, adapter=path, samples=1)
     assert trace.provenance.model == f"smollm2-135m-instruct + {adapter.name}"
-    assert trace.provenance.decoding["styles"] == ["Sorted"], "the style it was taught"
-    assert (trace.procedure, trace.rejects) == (TRACES[0].procedure, ())
+    assert trace.procedure == TRACES[0].procedure
+    if form == "transcript":
+        assert [c.replace(confidence=None, mentioned=None) for c in trace.changes] == list(TRACES[0].changes), (
+            "it learned the only procedure by heart, and the tracker asks as the training did"
+        )
+    else:
+        assert trace.provenance.decoding["styles"] == ["Sorted"], "the style it was taught"
+
+
+def test_what_has_no_effect_is_refused(tmp_path: Path) -> None:
+    import fluents as fl
+
+    with pytest.raises(InputError, match="`one_pass` has no effect on transcripts"):
+        fl.train_adapter("fluents", tmp_path / "mine", one_pass=0.5)
+    with pytest.raises(UnknownNameError, match="no `prompt` 'letters'"):
+        fl.train_adapter("fluents", tmp_path / "mine", prompt="letters")  # type: ignore[arg-type]
+    assert not (tmp_path / "mine").exists()

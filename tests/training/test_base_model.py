@@ -59,12 +59,12 @@ def test_the_folder_has_the_models_tokens_and_words_and_nobody_else_is_asked(
     import torch
 
     from fluents.neural.checkpoint import begin
-    from fluents.training.base_model import END, encode, load_tokenizer
+    from fluents.training.base_model import encode, end_token, load_tokenizer
 
     _written(real_weights, tmp_path)
     trained = begin(str(tmp_path), "econd", "openpi-c", arch="llama", from_scratch=False, seed=1, download=False)
-    assert trained.codec.end == [END]
     theirs = load_tokenizer(real_weights)
+    assert trained.codec.end == [end_token(theirs)]
     for text in ("Add 125 g of flour, stir 3 times.", "It\u2019s 20\u00b0C <b>hot</b> \u6570", " a  b"):
         assert trained.codec.plain(text) == encode(theirs, text)
         assert trained.codec.text(trained.codec.plain(text)) == text.strip()

@@ -14,6 +14,7 @@ from fluents.cli.output import step_progress, tell
 from fluents.cli.train_neural import neural, sweep
 from fluents.errors import UnknownNameError
 from fluents.text.plurals import counted
+from fluents.training.examples import PromptForm
 
 app = typer.Typer(
     help="Train models, and sample their answers to whole datasets. Needs the extra `train`.", no_args_is_help=True
@@ -40,18 +41,24 @@ _renamed("base", "fluents weights export")
 class AdapterOptions:
     """How an adapter is trained. Each field is an option and a parameter of `train_adapter`."""
 
-    epochs: Annotated[int, typer.Option(min=1, help="Number of passes over the data.")] = 3
-    learning_rate: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = 7e-4
-    batch: Annotated[int, typer.Option(min=1, help="Batch size.")] = 32
-    rank: Annotated[int, typer.Option(min=1, help="Rank of the LoRA matrices.")] = 32
-    dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout on the LoRA path.")] = 0.0
-    weight_decay: Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")] = 0.01
+    model: Annotated[str, typer.Option(help="Base weights: tiny, small, base, or a GGUF file.")] = "tiny"
+    prompt: Annotated[
+        PromptForm, typer.Option(help="One transcript per procedure (for readers), or one prompt per step.")
+    ] = "transcript"
+    epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over the data.")] = None
+    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None
+    batch: Annotated[int | None, typer.Option(min=1, help="Batch size.")] = None
+    rank: Annotated[int | None, typer.Option(min=1, help="Rank of the LoRA matrices.")] = None
+    dropout: Annotated[float | None, typer.Option(min=0, max=1, help="Dropout on the LoRA path.")] = None
+    weight_decay: Annotated[float | None, typer.Option(min=0, help="Weight decay of AdamW.")] = None
     unknown_count: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of prompts that do not give the number of changes.")
-    ] = 0.5
+        float | None,
+        typer.Option(min=0, max=1, help="With --prompt steps: share of prompts without the number of changes."),
+    ] = None
     one_pass: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of examples that teach sorted answers, for one pass.")
-    ] = 0.3
+        float | None,
+        typer.Option(min=0, max=1, help="With --prompt steps: share of prompts that teach sorted answers."),
+    ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
 
 
@@ -60,7 +67,7 @@ class AdapterOptions:
 def adapter(
     out: Annotated[Path, typer.Option(help="Folder for the adapter, the dev curve and the checkpoints.")],
     data: Annotated[list[str], typer.Option(help="Dataset, such as openpi, or file of traces. Repeat for several.")] = [  # noqa: B006
-        "openpi"
+        "fluents"
     ],
     dev: Annotated[
         list[str] | None, typer.Option(help="Traces for the dev loss; datasets bring their own. Repeat for several.")
@@ -69,11 +76,12 @@ def adapter(
     *,
     options: AdapterOptions,
 ) -> None:
-    """Train an adapter for the embedded model, on a GPU if there is one. `fluents track --adapter FILE` uses it.
+    """Train an adapter for an embedded model, on a GPU if there is one. `fluents track --adapter FILE` uses it.
 
-    An interrupted run continues after its last complete epoch when you start it again.
+    Hyperparameters that you leave out depend on --model and --prompt. An interrupted run continues after its last
+    complete epoch when you start it again.
 
-    Example: `fluents train adapter --data openpi --data openpi-c --out runs/both`
+    Example: `fluents train adapter --model small --data fluents --data mine.jsonl --out runs/mine`
     """
     from fluents.training.adapter import train_adapter
 
@@ -83,7 +91,7 @@ def adapter(
             if "dev_loss" in event:
                 tell(json.dumps(event))
             else:
-                progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * options.epochs)
+                progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * event["epochs"])
 
         path = train_adapter(data, out, dev=dev or (), limit=limit, report=report, **asdict(options))
     tell(f"wrote {path}")

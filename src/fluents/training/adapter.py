@@ -7,23 +7,33 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 from fluents.data.datasets import DATASETS
 from fluents.data.file_formats import read_traces
 from fluents.download import sha256_of
-from fluents.errors import InputError, needs_extra
+from fluents.errors import InputError, UnknownNameError, needs_extra
 from fluents.jsonl import atomic_output
 from fluents.neural.network import best_device
-from fluents.prompts.local import VERSION
 from fluents.training.adapter_file import PROJECTIONS, write_adapter
-from fluents.training.base_model import END, encode, load_model, load_tokenizer
+from fluents.training.base_model import encode, end_token, load_model, load_tokenizer
 from fluents.training.checkpoint_state import finite, load_state, log_so_far, save_state
-from fluents.training.examples import TrainingExample, digest, examples, render, render_fixed, style_of, taught_styles
-from fluents.weights import BASES, ensure
+from fluents.training.examples import (
+    VERSIONS,
+    Piece,
+    PromptForm,
+    TrainingExample,
+    digest,
+    drawn,
+    examples,
+    style_of,
+    taught_styles,
+)
+from fluents.weights import BASES
 from fluents.weights.adapters import AdapterFacts
+from fluents.weights.embedded import base_file
 
 with needs_extra("train"):
     import torch
@@ -32,80 +42,110 @@ with needs_extra("train"):
 
 @dataclass(frozen=True)
 class AdapterSettings:
-    """The hyperparameters of a run. The defaults are those of the shipped adapters."""
+    """The hyperparameters of a run."""
 
-    epochs: int = 3
-    learning_rate: float = 7e-4
+    epochs: int = 2
+    learning_rate: float = 6e-4
     warmup: float = 0.05
     """Share of the updates over which the learning rate rises; then it falls along a cosine."""
     weight_decay: float = 0.01
-    batch: int = 32
-    rank: int = 32
+    batch: int = 8
+    rank: int = 16
+    scale: float = 2.0
+    """LoRA's alpha divided by its rank."""
     dropout: float = 0.0
     unknown_count: float = 0.5
-    """Share of prompts that do not give the number of changes."""
+    """Share of prompts for a step that do not give the number of changes."""
     one_pass: float = 0.3
-    """Share of examples that teach sorted answers, for one pass."""
-    max_tokens: int = 1024
+    """Share of prompts for a step that teach sorted answers, for one pass."""
+    max_tokens: int = 2048
     seed: int = 1
 
 
+TRANSCRIPT = {
+    "tiny": AdapterSettings(epochs=3, learning_rate=2e-3),
+    "small": AdapterSettings(learning_rate=6e-4),
+    "base": AdapterSettings(learning_rate=3e-4),
+}
+"""What was best on `fluents:dev`, by base weights (docs/experiments.md)."""
+
+STEPS = AdapterSettings(epochs=3, learning_rate=7e-4, batch=32, rank=32, scale=1.0, max_tokens=1024)
+"""The settings of the shipped adapters for the published metrics."""
+
 _LOG = "checkpoint.json"
 
-Tokens = tuple[list[int], int]
-"""Token ids, and the index at which the target begins."""
+
+class Tokens(NamedTuple):
+    """Token ids, and for each whether the model learns to write it."""
+
+    ids: list[int]
+    taught: list[bool]
+
 
 Report = Callable[[dict[str, Any]], None]
 
 
 def train_adapter(
-    data: str | Path | Sequence[str | Path] = ("openpi",),
+    data: str | Path | Sequence[str | Path] = ("fluents",),
     out: str | Path = "runs/adapter",
     *,
+    model: str | Path = "tiny",
+    prompt: PromptForm = "transcript",
     dev: str | Path | Sequence[str | Path] = (),
-    epochs: int = AdapterSettings.epochs,
-    learning_rate: float = AdapterSettings.learning_rate,
-    weight_decay: float = AdapterSettings.weight_decay,
-    batch: int = AdapterSettings.batch,
-    rank: int = AdapterSettings.rank,
-    dropout: float = AdapterSettings.dropout,
-    unknown_count: float = AdapterSettings.unknown_count,
-    one_pass: float = AdapterSettings.one_pass,
-    seed: int = AdapterSettings.seed,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+    weight_decay: float | None = None,
+    batch: int | None = None,
+    rank: int | None = None,
+    dropout: float | None = None,
+    unknown_count: float | None = None,
+    one_pass: float | None = None,
+    seed: int = 1,
     limit: int | None = None,
     report: Report | None = None,
 ) -> Path:
     """Train an adapter on datasets or files of traces; returns the path of `out`/adapter.gguf, ready to track with.
 
     A dataset's name ("openpi") means its train split, with its dev split to measure on; `dev` adds files or splits to
-    measure on. `limit` takes the first examples only. `report` is told of every update and epoch. A run that was
-    interrupted goes on after its last whole epoch.
+    measure on. `model` is the base weights: tiny, small, base or a GGUF file. `prompt` is the form of the examples: one
+    transcript of a procedure, as the default tracker reads it, or one prompt for each step, as the settings for the
+    published metrics do. What is None is chosen by both. `limit` takes the first examples only. `report` is told of
+    every update and epoch. A run that was interrupted goes on after its last whole epoch.
 
-    >>> adapter = fl.train_adapter(data=["openpi", "mine.jsonl"], out="runs/mine")
+    >>> adapter = fl.train_adapter(data=["fluents", "mine.jsonl"], out="runs/mine")
     >>> trace = fl.track("Boil the water.", adapter=adapter)
     """
-    settings = AdapterSettings(
-        epochs=epochs,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        batch=batch,
-        rank=rank,
-        dropout=dropout,
-        unknown_count=unknown_count,
-        one_pass=one_pass,
-        seed=seed,
-    )
+    if prompt not in get_args(PromptForm):
+        raise UnknownNameError(f"no `prompt` {prompt!r}", fix=f"one of: {', '.join(get_args(PromptForm))}")
+    settings = replace(STEPS if prompt == "steps" else TRANSCRIPT.get(str(model), AdapterSettings()), seed=seed)
+    given: dict[str, Any] = {
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "batch": batch,
+        "rank": rank,
+        "dropout": dropout,
+        "unknown_count": unknown_count,
+        "one_pass": one_pass,
+    }
+    if prompt == "transcript" and (unused := [name for name in _OF_STEPS if given[name] is not None]):
+        raise InputError(f"`{unused[0]}` has no effect on transcripts", fix="leave it out, or set `prompt` to steps")
+    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
     taught, measured = _sources(data, dev)
     several = len(taught) > 1
     return train(
-        ensure("tiny"),
-        _read_examples(taught, several)[:limit],
-        _read_examples(measured, several)[:limit],
+        base_file(model)[0],
+        _read_examples(taught, prompt, several)[:limit],
+        _read_examples(measured, prompt, several)[:limit],
         Path(out),
         settings,
         report or (lambda _: None),
         data=[Path(source).name for source in taught],
+        prompt=prompt,
     )
+
+
+_OF_STEPS = ("unknown_count", "one_pass")
 
 
 def _sources(data: str | Path | Sequence[str | Path], dev: str | Path | Sequence[str | Path]) -> tuple[list[str], ...]:
@@ -120,12 +160,12 @@ def _sources(data: str | Path | Sequence[str | Path], dev: str | Path | Sequence
     return taught, measured
 
 
-def _read_examples(sources: Sequence[str], several: bool) -> list[TrainingExample]:
+def _read_examples(sources: Sequence[str], form: PromptForm, several: bool) -> list[TrainingExample]:
     """With one source there is one style of annotation, and it needs no name."""
     return [
         example
         for source in sources
-        for example in examples(read_traces(source), style_of(source) if several else "plain")
+        for example in examples(read_traces(source), form, style_of(source) if several else "plain")
     ]
 
 
@@ -137,10 +177,11 @@ def train(
     settings: AdapterSettings,
     report: Report = lambda _: None,
     data: Sequence[str] = (),
+    prompt: PromptForm = "transcript",
 ) -> Path:
     """Train and write `out`/adapter.gguf and `out`/train.json (settings and dev curve). Resumes after the last epoch
     whose checkpoint is there; a finished run is left as it is, one of other settings, base or data is refused.
-    `data` names what the examples are from."""
+    `data` names what the examples are from, `prompt` the form they have."""
     about = {
         "settings": asdict(settings),
         "base": sha256_of(base),
@@ -150,22 +191,29 @@ def train(
     log = log_so_far(out / _LOG, about)
     run = _Run(base, out, settings)
     run.resume(len(log))
-    dev = run.taught(map(render_fixed, dev_examples))
+    dev = run.taught(example.pieces() for example in dev_examples)
     per_epoch = math.ceil(len(train_examples) / settings.batch)
     for epoch in range(len(log) + 1, settings.epochs + 1):
         rng = random.Random(f"{settings.seed}-{epoch}")  # of the epoch alone, so that a resumed run draws the same
         torch.manual_seed(settings.seed * 1000 + epoch)
-        rendered = (
-            render(example, rng, unknown_count=settings.unknown_count, one_pass=settings.one_pass)
+        items = run.taught(
+            drawn(example, rng, unknown_count=settings.unknown_count, one_pass=settings.one_pass)
             for example in train_examples
         )
-        items = run.taught(rendered)
         if not items:
             raise InputError("no training example fits into `max_tokens`")
         losses, began = [], time.monotonic()
         for number, batch in enumerate(_batches(items, settings.batch, rng), start=1):
             losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))
-            report({"epoch": epoch, "step": number, "steps": per_epoch, "loss": losses[-1]})
+            report(
+                {
+                    "epoch": epoch,
+                    "epochs": settings.epochs,
+                    "step": number,
+                    "steps": per_epoch,
+                    "loss": losses[-1],
+                }
+            )
         entry = {
             "epoch": epoch,
             "train_loss": round(sum(losses) / len(losses), 4),
@@ -179,12 +227,12 @@ def train(
     facts = AdapterFacts(
         base=next((known.release for known in BASES.values() if known.sha256 == about["base"]), base.stem),
         base_sha256=sha256_of(base),
-        prompt=VERSION,
+        prompt=VERSIONS[prompt],
         styles=taught_styles(train_examples, settings.one_pass),
         data=tuple(data) or ("unnamed",),
         data_sha256=digest(train_examples),
     )
-    write_adapter(run.model, adapter, settings.rank, out.resolve().name, facts)
+    write_adapter(run.model, adapter, settings.rank * settings.scale, out.resolve().name, facts)
     summary = {"settings": asdict(settings), "examples": len(train_examples), "device": run.device_name, "log": log}
     (out / "train.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     return adapter
@@ -201,9 +249,10 @@ class _Run:
         torch.manual_seed(settings.seed)
         torch.set_float32_matmul_precision("high")
         self.tokenizer = load_tokenizer(base)
+        self.end = end_token(self.tokenizer)
         lora = LoraConfig(
             r=settings.rank,
-            lora_alpha=settings.rank,
+            lora_alpha=round(settings.rank * settings.scale),
             lora_dropout=settings.dropout,
             target_modules=[name.partition(".")[2] for name in PROJECTIONS],
         )
@@ -214,13 +263,18 @@ class _Run:
             self.trained.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
 
-    def taught(self, pairs: Iterable[tuple[str, str]]) -> list[Tokens]:
-        """Prompts and targets in tokens, without those whose prompt leaves no room for the target."""
-        return [tokens for tokens in (self.tokens(*pair) for pair in pairs) if tokens[1] < len(tokens[0])]
+    def taught(self, rendered: Iterable[Sequence[Piece]]) -> list[Tokens]:
+        """Examples in tokens, without those that are cut before the first that is taught."""
+        return [tokens for tokens in map(self.tokens, rendered) if any(tokens.taught)]
 
-    def tokens(self, prompt: str, target: str) -> Tokens:
-        before = encode(self.tokenizer, prompt)
-        return (before + encode(self.tokenizer, target) + [END])[: self.settings.max_tokens], len(before)
+    def tokens(self, pieces: Sequence[Piece]) -> Tokens:
+        ids: list[int] = []
+        taught: list[bool] = []
+        for piece in pieces:
+            more = encode(self.tokenizer, piece.text) + ([self.end] if piece.taught else [])
+            ids += more
+            taught += [piece.taught] * len(more)
+        return Tokens(ids[: self.settings.max_tokens], taught[: self.settings.max_tokens])
 
     def step(self, batch: Sequence[Tokens], number: int, total: int) -> float:
         for group in self.optimizer.param_groups:
@@ -232,28 +286,29 @@ class _Run:
         self.optimizer.zero_grad(set_to_none=True)
         return float(loss.detach())
 
-    def dev_loss(self, items: Sequence[Tokens], size: int = 64) -> float:
+    def dev_loss(self, items: Sequence[Tokens]) -> float:
         """Mean loss per target token."""
         self.model.eval()
-        near = sorted(items, key=lambda item: len(item[0]))
+        near = sorted(items, key=lambda item: len(item.ids))
         total, count = 0.0, 0
         with torch.no_grad():
-            for start in range(0, len(near), size):
-                loss, tokens = self._loss(near[start : start + size])
+            for start in range(0, len(near), self.settings.batch):
+                loss, tokens = self._loss(near[start : start + self.settings.batch])
                 total, count = total + float(loss) * tokens, count + tokens
         self.model.train()
         return total / count
 
     def _loss(self, batch: Sequence[Tokens]) -> tuple[Any, int]:
         """(mean loss over the target tokens, their number); logits are computed for those positions only."""
-        width = max(len(ids) for ids, _ in batch)
-        ids = torch.full((len(batch), width), END)
+        width = max(len(tokens.ids) for tokens in batch)
+        ids = torch.full((len(batch), width), self.end)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
         wanted = torch.zeros((len(batch), width), dtype=torch.bool)
-        for row, (tokens, start) in enumerate(batch):
-            ids[row, : len(tokens)] = torch.tensor(tokens)
-            mask[row, : len(tokens)] = 1
-            wanted[row, start : len(tokens)] = True
+        for row, tokens in enumerate(batch):
+            length = len(tokens.ids)
+            ids[row, :length] = torch.tensor(tokens.ids)
+            mask[row, :length] = 1
+            wanted[row, :length] = torch.tensor(tokens.taught)
         ids, mask, wanted = (tensor.to(self.device) for tensor in (ids, mask, wanted))
         causal = self.model.get_base_model()
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
@@ -281,7 +336,7 @@ def _batches(items: Sequence[Tokens], size: int, rng: random.Random) -> Iterator
     pool = size * 40
     cut = []
     for start in range(0, len(shuffled), pool):
-        near = sorted(shuffled[start : start + pool], key=lambda item: len(item[0]))
+        near = sorted(shuffled[start : start + pool], key=lambda item: len(item.ids))
         cut += [near[i : i + size] for i in range(0, len(near), size)]
     yield from rng.sample(cut, len(cut))
 

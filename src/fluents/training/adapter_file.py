@@ -34,6 +34,9 @@ Array = NDArray[np.float32]
 
 
 def _heads(config: Any) -> dict[str, int]:
+    """The projections whose rows llama.cpp orders in its own way, and their heads."""
+    if config.model_type != "llama":
+        return {}
     return {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
 
 
@@ -59,7 +62,7 @@ def write_adapter(model: Any, path: Path, alpha: float, name: str, facts: Adapte
                 array = permute(array, heads[short])
             tensors[f"blk.{block}.{short}.weight.lora_{side.lower()}"] = np.ascontiguousarray(array)
     part = path.with_name(path.name + ".part")
-    writer = gguf.GGUFWriter(str(part), "llama")
+    writer = gguf.GGUFWriter(str(part), model.config.model_type)
     writer.add_type(gguf.GGUFType.ADAPTER)
     writer.add_name(name)
     writer.add_string(gguf.Keys.Adapter.TYPE, "lora")

@@ -17,7 +17,7 @@ from fluents.records import Trace
 from fluents.trackers.llama_engine import Replay
 from fluents.trackers.local import style_for
 from fluents.training.adapter_file import merge_adapter
-from fluents.training.base_model import END, encode, load_model, load_tokenizer
+from fluents.training.base_model import encode, end_token, load_model, load_tokenizer
 from fluents.weights import ensure
 from fluents.weights.adapters import open_adapter
 
@@ -73,19 +73,21 @@ def sample(
     found: list[list[str]] = [[] for _ in prompts]
     for start in range(0, len(wanted), ROWS):
         part = wanted[start : start + ROWS]
-        for index, tokens in zip(part, _generate(model, [encoded[i] for i in part], sampling, device), strict=True):
-            found[index].append(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        answers = _generate(model, [encoded[i] for i in part], sampling, end_token(tokenizer))
+        for index, tokens in zip(part, answers, strict=True):
+            found[index].append(tokenizer.decode(tokens, skip_special_tokens=True))
         report(start + len(part), len(wanted))
     return found
 
 
-def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, device: str) -> list[list[int]]:
+def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, end: int) -> list[list[int]]:
     """The tokens that follow each prompt. Finished sequences are dropped from the batch on the way."""
+    device = model.device
     with torch.inference_mode():
-        current, mask = _left_padded(prompts, device)
+        current, mask = _left_padded(prompts, end, device)
         position = (mask.cumsum(-1) - 1).clamp(min=0)
         cache = DynamicCache(config=model.config)
-        written = torch.full((len(prompts), sampling.max_tokens), END, device=device)
+        written = torch.full((len(prompts), sampling.max_tokens), end, device=device)
         rows = torch.arange(len(prompts), device=device)  # which prompts the rows of the batch belong to
         ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
         for step in range(sampling.max_tokens):
@@ -98,9 +100,9 @@ def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, 
                 logits_to_keep=1,
             ).logits[:, -1]
             token = _pick(logits.float(), sampling)
-            token[ended] = END
+            token[ended] = end
             written[rows, step] = token
-            ended |= token == END
+            ended |= token == end
             position = position[:, -1:] + 1
             if step % 8 == 7:  # not every time: dropping copies the cache
                 keep = (~ended).nonzero().squeeze(-1)
@@ -111,13 +113,13 @@ def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, 
                 position, ended = position[keep], ended[keep]
             mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=-1)
             current = token[:, None]
-    return [tokens[: tokens.index(END)] if END in tokens else tokens for tokens in written.tolist()]
+    return [tokens[: tokens.index(end)] if end in tokens else tokens for tokens in written.tolist()]
 
 
-def _left_padded(prompts: Sequence[Sequence[int]], device: str) -> tuple[Any, Any]:
+def _left_padded(prompts: Sequence[Sequence[int]], padding: int, device: Any) -> tuple[Any, Any]:
     """(ids, mask), padded on the left, so that every sequence goes on at its end."""
     width = max(map(len, prompts))
-    ids = torch.full((len(prompts), width), END)
+    ids = torch.full((len(prompts), width), padding)
     mask = torch.zeros((len(prompts), width), dtype=torch.long)
     for row, tokens in enumerate(prompts):
         ids[row, width - len(tokens) :] = torch.tensor(tokens)
