@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -173,40 +175,31 @@ def test_a_planner_that_runs_out_of_memory_says_so() -> None:
     assert "memory" in found.reason
 
 
-def _workers(parent: int) -> list[int]:
-    found = []
+def hanoi(discs: int) -> str:
+    """A tower that takes any planner a while."""
+    pegs, names = ("p0", "p1", "p2"), [f"d{number}" for number in range(discs)]
+    larger = [f"(larger {peg} {disc})" for peg in pegs for disc in names]
+    larger += [f"(larger {names[j]} {names[i]})" for j in range(discs) for i in range(j)]
+    tower = " ".join(f"(on {upper} {lower})" for upper, lower in pairwise(names))
+    return f"""(define (domain hanoi) (:requirements :strips) (:predicates (clear ?x) (on ?x ?y) (larger ?x ?y))
+      (:action move :parameters (?d ?from ?to)
+        :precondition (and (larger ?to ?d) (on ?d ?from) (clear ?d) (clear ?to))
+        :effect (and (clear ?from) (on ?d ?to) (not (on ?d ?from)) (not (clear ?to)))))
+      (define (problem tower) (:domain hanoi) (:objects {" ".join((*pegs, *names))})
+      (:init {" ".join(larger)} {tower} (on {names[-1]} p0) (clear p1) (clear p2) (clear d0))
+      (:goal (and {tower} (on {names[-1]} p2))))"""
+
+
+def _descendants(parent: int) -> set[int]:
+    """The processes that a process started, and those that they started."""
+    parents: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent and fields[0] != "Z":
-            found.append(int(path.parent.name))
+        with suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found, todo = set[int](), {parent}
+    while todo := {child for child, owner in parents.items() if owner in todo} - found:
+        found |= todo
     return found
-
-
-@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "killed"])
-def test_nothing_is_left_running(how: signal.Signals, tmp_path: Path) -> None:
-    file = tmp_path / "large.pddl"
-    file.write_text(large(40))
-    code = (
-        "import sys; from pathlib import Path; from fluents.planning.reader import read_pddl;"
-        "from fluents.planning.planners import solve; found = read_pddl(Path(sys.argv[1]).read_text());"
-        "solve(found.domain, found.problem, planner='built-in', time_limit=600)"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code, str(file)], stderr=subprocess.DEVNULL)
-    workers: list[int] = []
-    while not workers and parent.poll() is None:
-        time.sleep(0.05)
-        workers = _workers(parent.pid)
-    time.sleep(1)  # the worker has read its order by now
-    parent.send_signal(how)
-    assert parent.wait(60) != 0
-    deadline = time.monotonic() + 60
-    while any(Path(f"/proc/{worker}/cmdline").exists() and _is_alive(worker) for worker in workers):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def _is_alive(process: int) -> bool:
@@ -214,6 +207,30 @@ def _is_alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "killed"])
+@pytest.mark.parametrize(
+    ("planner", "processes"),
+    [("built-in", 1), pytest.param("fast-downward", 3, marks=[pytest.mark.slow, needs_fast_downward])],
+)
+def test_nothing_is_left_running(planner: str, processes: int, how: signal.Signals, tmp_path: Path) -> None:
+    file = tmp_path / "large.pddl"
+    file.write_text(hanoi(18))
+    command = [sys.executable, "-m", "fluents", "pddl", str(file), "--solve", "--planner", planner]
+    parent = subprocess.Popen([*command, "--time-limit", "600"], stderr=subprocess.DEVNULL)
+    while len(started := _descendants(parent.pid)) < processes:
+        assert parent.poll() is None
+        time.sleep(0.05)
+    time.sleep(1)  # the worker has read its order by now
+    started |= _descendants(parent.pid)
+    parent.send_signal(how)
+    assert parent.wait(60) != 0
+    deadline = time.monotonic() + 60
+    while any(map(_is_alive, started)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.slow

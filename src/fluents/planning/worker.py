@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -42,8 +43,16 @@ def main() -> None:
     limit_memory(order["memory"])
     os.chdir(order["folder"])  # Fast Downward writes where it stands; two of them would read each other's files
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    setattr(subprocess, "Popen", _InOurGroup)  # noqa: B010 - mypy takes no class for another
     answered = json.dumps(answer(order))
     os.write(order["answer_to"], answered.encode())
+
+
+class _InOurGroup(subprocess.Popen[Any]):
+    """unified-planning starts the planner in a session of its own, where nobody could end it with us: not here."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options | {"start_new_session": False})
 
 
 def limit_memory(limit: int) -> None:
