@@ -14,13 +14,18 @@ from fluents.planning.model import EQUALS, OBJECT, Action, Atom, Condition, Type
 from fluents.planning.states import PlanStep, World
 
 
+def unified_planning() -> Any:
+    """The library, which takes a second to import."""
+    with needs_extra("plan"):
+        import unified_planning.shortcuts as up
+    return up
+
+
 class UnifiedProblem:
     """A world as unified-planning knows it. Kinds of names get different first letters there: it keeps them apart."""
 
     def __init__(self, world: World) -> None:
-        with needs_extra("plan"):
-            import unified_planning.shortcuts as up
-        self._up = up
+        self._up = up = unified_planning()
         up.get_environment().credits_stream = None
         self._world = world
         self._types: dict[str, Any] = {OBJECT: up.UserType("t-object")}

@@ -98,7 +98,7 @@ def _run(domain: Domain, problem: Problem, planner: str, time_limit: float, memo
 def _solution(said: bytes, noise: bytes, planner: str, world: World, memory_limit: int) -> Solution:
     if not said:
         lines = noise.decode(errors="replace").strip().splitlines()
-        out = any("MemoryError" in line or "bad_alloc" in line for line in lines)
+        out = any(word in line.lower() for line in lines for word in ("memory", "bad_alloc", "map segment"))
         why = f"no plan within {memory_limit:,} MiB of memory" if out else lines[-1] if lines else "it ended early"
         return Solution("gave-up", planner, reason=why)
     values: dict[str, Any] = json.loads(said)

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any
 
-from fluents.planning.fast_downward import UnifiedProblem
+from fluents.planning.fast_downward import UnifiedProblem, unified_planning
 from fluents.planning.grounding import Reachability, TooLargeError
 from fluents.planning.reader import read_pddl
 from fluents.planning.search import search
@@ -30,7 +30,7 @@ def answer(order: dict[str, Any]) -> dict[str, Any]:
             plan, said = UnifiedProblem(world).solve()
             unreachable = () if plan is not None else tuple(Reachability(world).explain())
     except (TooLargeError, MemoryError) as error:
-        return {"status": "gave-up", "reason": str(error) or "out of memory"}
+        return {"status": "gave-up", "reason": str(error) or f"no plan within {order['memory'] >> 20:,} MiB of memory"}
     if plan is not None:
         return {"status": "solved", "plan": [[step.action, *step.arguments] for step in plan]}
     if said and not said.startswith("unsolvable") and not unreachable:
@@ -40,9 +40,11 @@ def answer(order: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     order = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if order["planner"] != "built-in":
+        unified_planning()  # before the limit, which is for planning
     limit_memory(order["memory"])
     os.chdir(order["folder"])  # Fast Downward writes where it stands; two of them would read each other's files
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     setattr(subprocess, "Popen", _InOurGroup)  # noqa: B010 - mypy takes no class for another
     answered = json.dumps(answer(order))
     os.write(order["answer_to"], answered.encode())
