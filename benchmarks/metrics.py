@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fluents.text.porter import porter_stem
+from fluents.text.names import porter_stem
 
 DROPPED = {"and", "was", "is", "before", "afterwards", "after", "of"}
 GOLD = "allenai/openpi-dataset/data/gold/test/id_answers.jsonl"

@@ -27,8 +27,8 @@ from fluents.prompts.transcript import Transcript
 from fluents.records import Procedure, StateChange
 from fluents.trackers.llama_engine import Engine, WrittenAnswer, free_cores
 from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker, transcript_engine
+from fluents.weights.adapters import EmbeddedModel, open_embedded
 from fluents.weights.base_weights import BASES, find, is_here
-from fluents.weights.embedded import EmbeddedModel, open_embedded
 
 STEPS = 12
 TOKENS = 48

@@ -17,8 +17,7 @@ from fluents.prompts.local import grammar, prompt, read
 from fluents.records import Procedure
 from fluents.trackers import llama_engine
 from fluents.trackers.llama_engine import Engine, ModelError, Replay, free_cores
-from fluents.weights.adapters import open_adapter
-from fluents.weights.gguf_files import merged
+from fluents.weights.adapters import merged, open_adapter
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the tea leaves."))
 FIRST, SECOND = prompt(TEA, 1, style="clean"), prompt(TEA, 2, style="clean")

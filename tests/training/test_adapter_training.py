@@ -45,7 +45,7 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
     from fluents.trackers.llama_engine import Engine
     from fluents.training.adapter import AdapterSettings, train
     from fluents.training.batch_sampling import sample
-    from fluents.weights.gguf_files import merged
+    from fluents.weights.adapters import merged
 
     once = AdapterSettings(epochs=2, batch=2, learning_rate=5e-3, warmup=0.0, unknown_count=0.0, one_pass=0.0, rank=4)
     events: list[dict[str, object]] = []

@@ -13,10 +13,9 @@ from fluents.errors import DataMissingError, FluentsWarning, InputError
 from fluents.prompts.transcript import VERSION
 from fluents.trackers import open_tracker
 from fluents.trackers.transcript import TranscriptTracker
-from fluents.weights import embedded
-from fluents.weights.adapters import ADAPTERS
-from fluents.weights.base_weights import BASES
-from fluents.weights.embedded import base_file, free_memory, is_embedded, open_embedded, warn_if_memory_is_short
+from fluents.weights import base_weights
+from fluents.weights.adapters import ADAPTERS, base_file, open_embedded
+from fluents.weights.base_weights import BASES, free_memory, is_embedded, warn_if_memory_is_short
 
 
 @pytest.mark.parametrize("model", ["tiny", "small", "base", "my.gguf", "/some/where/Model.GGUF"])
@@ -85,7 +84,7 @@ def test_an_endpoint_has_no_embedded_model_and_the_other_way_round() -> None:
 def test_too_little_memory_is_told_with_a_smaller_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 4000000 kB\nMemAvailable: 900000 kB\n")
-    monkeypatch.setattr(embedded, "MEMORY", meminfo)
+    monkeypatch.setattr(base_weights, "MEMORY", meminfo)
     with pytest.warns(FluentsWarning, match=r"about 2\.0 GB of memory and only 0\.9 GB are free.*small needs less"):
         warn_if_memory_is_short("base")
     with warnings.catch_warnings():
@@ -95,6 +94,6 @@ def test_too_little_memory_is_told_with_a_smaller_model(tmp_path: Path, monkeypa
 
 @pytest.mark.skipif(not hasattr(os, "sysconf"), reason="this system does not tell")
 def test_memory_without_meminfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "MEMORY", tmp_path / "none")
+    monkeypatch.setattr(base_weights, "MEMORY", tmp_path / "none")
     found = free_memory()
     assert found is None or found > 0

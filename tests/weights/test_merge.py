@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fluents.errors import InputError
-from fluents.weights import gguf_files
-from fluents.weights.gguf_files import merged
+from fluents.weights import adapters
+from fluents.weights.adapters import merged
 
 WEIGHT, DOWN, UP = (np.random.default_rng(7).random(shape, np.float32) for shape in ((64, 32), (4, 32), (64, 4)))
 
@@ -45,13 +45,13 @@ def adapter(tmp_path: Path) -> Path:
 def merges(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every merge that is made."""
     made: list[Path] = []
-    really = gguf_files._merge
+    really = adapters._merge
 
     def counting(base: Path, adapter: Path, out: Path) -> None:
         made.append(out)
         really(base, adapter, out)
 
-    monkeypatch.setattr(gguf_files, "_merge", counting)
+    monkeypatch.setattr(adapters, "_merge", counting)
     return made
 
 

@@ -27,7 +27,7 @@ def serve_model(
     Example: `fluents serve-model --port 8080`
     """
     from fluents.trackers.model_server import Server, check_free, serve
-    from fluents.weights.embedded import base_file, open_embedded
+    from fluents.weights.adapters import base_file, open_embedded
 
     check_free(port)
     if adapter is None:

@@ -116,12 +116,14 @@ def track(
 
     Example: `fluents track soup.md --model NAME --base-url http://127.0.0.1:8080/v1`
     """
+    from fluents.weights.base_weights import is_embedded
+
     _refuse_old_spelling(tracker, fast)
     refuse_old_setting(setting)
     embedded: dict[str, Any] = {"adapter": adapter, "setting": setting, "replay": replay}
     embedded["min_confidence"] = min_confidence
     given = [name for name, value in embedded.items() if value is not None]
-    if model is not None and not _is_embedded(model):
+    if model is not None and not is_embedded(model):
         if given:
             raise InputError(f"`{given[0]}` is for the embedded model", fix=f"leave out `model` or `{given[0]}`")
         from fluents.cli.model_options import ModelOptions
@@ -143,12 +145,6 @@ def track(
         if not replay:
             fetch_weights(model, adapter, setting)
         track_all(ready, wanted, skipped, salient, to)
-
-
-def _is_embedded(model: str) -> bool:
-    from fluents.weights.embedded import is_embedded
-
-    return is_embedded(model)
 
 
 def _refuse_old_spelling(tracker: str | None, fast: bool) -> None:
@@ -178,7 +174,8 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
 
 def fetch_weights(model: str | None = None, adapter: str | None = None, setting: str | None = None) -> None:
     """Before the progress bar of tracking: fetching has its own."""
-    from fluents.weights.embedded import default_model, ensure_shown, open_embedded
+    from fluents.weights.adapters import ensure_shown, open_embedded
+    from fluents.weights.base_weights import default_model
 
     if setting is not None:
         ensure_shown("tiny", messages)

@@ -56,8 +56,8 @@ def get(
 
     Example: `fluents weights get`
     """
+    from fluents.weights.adapters import ensure_shown
     from fluents.weights.base_weights import DEFAULT, find, is_checked
-    from fluents.weights.embedded import ensure_shown
 
     base = find(name or DEFAULT)
     already = "already here: " if is_checked(base) else ""

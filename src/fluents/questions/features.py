@@ -13,8 +13,7 @@ import numpy as np
 from fluents.records import StateChange, Trace
 from fluents.scoring.score import Floats
 from fluents.text.embedders import Embedder
-from fluents.text.names import name_words
-from fluents.text.porter import porter_stem
+from fluents.text.names import name_words, porter_stem
 
 Columns: TypeAlias = dict[str, Floats]
 """Name → a number for each step. What stands before the colon is the feature's group."""

@@ -16,8 +16,7 @@ from typing import TypeAlias
 
 from fluents.errors import UnknownNameError
 from fluents.records import StateChange
-from fluents.text.names import WORD, plain_name
-from fluents.text.porter import porter_stem
+from fluents.text.names import WORD, plain_name, porter_stem
 from fluents.text.template import parse
 
 TEMPLATE_WORDS = frozenset({"and", "was", "is", "before", "afterwards", "after", "of"})

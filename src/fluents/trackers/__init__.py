@@ -118,7 +118,8 @@ def open_tracker(
         from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
         return NeuralTracker(checkpoint, NeuralSettings(seed=seed))
-    from fluents.weights.embedded import default_model, is_embedded, open_embedded
+    from fluents.weights.adapters import open_embedded
+    from fluents.weights.base_weights import default_model, is_embedded
 
     if isinstance(model, Path):
         model = str(model)

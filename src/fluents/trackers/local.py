@@ -20,8 +20,7 @@ from fluents.trackers.embedded import EmbeddedTracker, StepByStep, loaded_engine
 from fluents.trackers.llama_engine import Engine, Sampler
 from fluents.version import __version__
 from fluents.weights import ensure
-from fluents.weights.adapters import Adapter, open_adapter
-from fluents.weights.gguf_files import merged
+from fluents.weights.adapters import Adapter, merged, open_adapter
 
 if TYPE_CHECKING:
     from fluents.text.embedders import Embedder

@@ -32,8 +32,8 @@ from fluents.text.names import mentioned
 from fluents.trackers.embedded import EmbeddedTracker, StepByStep, loaded_engine
 from fluents.trackers.llama_engine import Engine, WrittenAnswer
 from fluents.version import __version__
-from fluents.weights.embedded import EmbeddedModel, open_embedded, warn_if_memory_is_short
-from fluents.weights.gguf_files import unpacked
+from fluents.weights.adapters import EmbeddedModel, open_embedded, unpacked
+from fluents.weights.base_weights import warn_if_memory_is_short
 
 MAX_TOKENS = 256
 """Of an answer: the longest of our corpus has about 180."""

@@ -32,8 +32,7 @@ from fluents.training.examples import (
     taught_styles,
 )
 from fluents.weights import BASES
-from fluents.weights.adapters import AdapterFacts
-from fluents.weights.embedded import base_file
+from fluents.weights.adapters import AdapterFacts, base_file
 
 with needs_extra("train"):
     import torch

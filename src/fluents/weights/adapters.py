@@ -1,18 +1,24 @@
 """LoRA adapters: small GGUF files that turn base weights into a tracker; some ship with fluents, others you train.
 
 A trained file says in its own metadata what it is (`AdapterFacts`). The shipped files are older than that: `ADAPTERS`
-says what they are, and their SHA-256 is checked.
+says what they are, and their SHA-256 is checked. Base weights with an adapter are an `EmbeddedModel`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fluents.download import sha256_of
+from fluents.download import made_once, sha256_of, sha256_once
 from fluents.errors import ChecksumError, DataMissingError, InputError, UnknownNameError
-from fluents.weights.base_weights import BASES
+from fluents.weights.base_weights import BASES, default_model, find, is_checked, weights_dir
+from fluents.weights.fetch import ensure
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FOLDER = Path(__file__).with_name("adapters")
 
@@ -173,3 +179,206 @@ def _read_metadata(path: Path) -> dict[str, Any]:
         return {name: field.contents() for name, field in gguf.GGUFReader(str(path)).fields.items()}
     except (OSError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:  # all that its reader raises
         raise InputError(f"this is not a complete GGUF file: {error}", where=path, fix=_TRAINED) from None
+
+
+# Embedded models
+
+
+class EmbeddedModel(NamedTuple):
+    """An adapter, and what it is added to."""
+
+    adapter: Adapter
+    file: Path | None = None
+    """A GGUF file in place of the base weights that the adapter names."""
+
+    @property
+    def base(self) -> str:
+        """What the base weights are called in the provenance of a trace."""
+        return self.adapter.base if self.file is None else f"{self.file.stem}@{sha256_once(self.file)[:12]}"
+
+    def base_path(self, console: Console | None = None) -> Path:
+        """The file of the base weights, fetched if need be, with a progress bar in a terminal."""
+        return self.file or ensure_shown(self.adapter.base, console)
+
+
+def open_embedded(model: str | Path | None = None, adapter: str | Path | None = None) -> EmbeddedModel:
+    """An embedded model with an adapter: a size by name, a GGUF file, or the base weights the adapter belongs to.
+
+    A size has an adapter of its own, which ships with fluents.
+    """
+    if model is None or model in BASES:
+        if model is None and adapter is None:
+            raise InputError("`model` or `adapter` is required", fix=f"one of: {', '.join(BASES)}")
+        opened = open_adapter(adapter if adapter is not None else shipped_adapter(str(model)))
+        if model is not None and opened.facts.base_sha256 != find(str(model)).sha256:
+            raise InputError(
+                f"the adapter {opened.name} belongs to {opened.base}, not to {model}",
+                fix="leave out `model` or `adapter`",
+            )
+        return EmbeddedModel(opened)
+    file = Path(model).expanduser()
+    if not file.is_file():
+        raise _no_file(file)
+    if adapter is None:
+        known = next((name for name, base in BASES.items() if base.sha256 == sha256_once(file)), None)
+        if known is None:
+            what = "this model needs an adapter that was trained for it"
+            raise InputError(what, where=file, fix="give an `adapter`; `fluents train adapter` trains one")
+        adapter = shipped_adapter(known)
+    return EmbeddedModel(open_adapter(adapter, any_base=True), file)
+
+
+def base_file(model: str | Path | None = None, console: Console | None = None) -> tuple[Path, str]:
+    """The file of a model without an adapter, fetched if need be, and the name to serve it under.
+
+    The name is not the size: that always means the embedded model, and a served one is asked at its endpoint.
+    """
+    if model is None:
+        model = default_model()
+    if model in BASES:
+        return ensure_shown(str(model), console), find(str(model)).release
+    file = Path(model).expanduser()
+    if not file.is_file():
+        raise _no_file(file)
+    return file, file.stem
+
+
+def _no_file(file: Path) -> DataMissingError:
+    return DataMissingError(
+        "there is no such model file", where=file, fix=f"a GGUF file, or one of: {', '.join(BASES)}"
+    )
+
+
+def shipped_adapter(model: str) -> str:
+    """The name of the adapter that ships for a size."""
+    name = f"transcript-{model}"
+    if name not in ADAPTERS:
+        raise InputError(f"no adapter ships for the `model` {model}", fix="give an `adapter`")
+    return name
+
+
+def ensure_shown(name: str, console: Console | None = None, *, source: str | None = None) -> Path:
+    """The base weights on this machine; where they must be fetched, a terminal shows what, why and how long."""
+    base = find(name)
+    if is_checked(base):
+        return base.path
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = console or Console(stderr=True, highlight=False)
+    size = f"{base.size / 1e9:.1f} GB" if base.size >= 1e9 else f"{base.size / 1e6:.0f} MB"
+    what = f"downloading the model {base.name} ({base.about}; {size}, once: then it runs offline)"
+    if not console.is_terminal:
+        return ensure(name, source=source)
+    console.print(what, markup=False, soft_wrap=True)
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(TextColumn(base.name), *columns, console=console, transient=True) as progress:
+        task = progress.add_task(base.name, total=base.size)
+        return ensure(name, lambda done, total: progress.update(task, completed=done, total=total), source=source)
+
+
+# GGUF files made from adapters, kept in the cache
+
+TRANSPOSED = ".lora_b_transposed"
+"""GGUF quantises rows in blocks of 32. The matrices B of an adapter of rank 16 have rows of 16, which only 16 bits a
+number can hold; transposed, they have long rows. So a packed file holds B transposed."""
+
+
+def pack(adapter: Path, out: Path, metadata: dict[str, str | list[str]], kind: str = "Q8_0") -> None:
+    """Write an adapter with `metadata`, its matrices quantised."""
+    import gguf
+    import numpy as np
+
+    quantised = gguf.GGMLQuantizationType[kind]
+    reader = gguf.GGUFReader(str(adapter))
+    writer = _copy_head(reader, out, dropped=set(metadata))
+    for key, value in metadata.items():
+        if isinstance(value, list):
+            writer.add_array(key, value)
+        else:
+            writer.add_string(key, value)
+    for tensor in reader.tensors:
+        name, plain = tensor.name, gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        if name.endswith(".lora_b"):
+            name, plain = f"{name.removesuffix('.lora_b')}{TRANSPOSED}", np.ascontiguousarray(plain.T)
+        writer.add_tensor(name, gguf.quants.quantize(plain, quantised), raw_dtype=quantised)
+    _finish(writer)
+
+
+def unpacked(adapter: Path) -> Path:
+    """The file the engine reads: the adapter itself, or its unpacked form in the cache, made now if it is not there."""
+    import gguf
+
+    reader = gguf.GGUFReader(str(adapter))
+    if not any(tensor.name.endswith(TRANSPOSED) for tensor in reader.tensors):
+        return adapter
+    target = weights_dir() / f"{adapter.stem}-{sha256_of(adapter)[:16]}.gguf"
+    return made_once(target, partial(_unpack, reader))
+
+
+def _unpack(reader: Any, out: Path) -> None:
+    import gguf
+    import numpy as np
+
+    writer = _copy_head(reader, out)
+    for tensor in reader.tensors:
+        name, plain = tensor.name, gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float16)
+        if name.endswith(TRANSPOSED):
+            name, plain = f"{name.removesuffix(TRANSPOSED)}.lora_b", np.ascontiguousarray(plain.T)
+        writer.add_tensor(name, plain)
+    _finish(writer)
+
+
+def merged(base: Path, adapter: Path) -> Path:
+    """The base weights with an adapter added to them, in one file: every token then comes faster.
+
+    Made once (a few seconds), named after the adapter's content, and kept; made again if it was damaged.
+    """
+    target = weights_dir() / f"{base.stem}+{adapter.stem}-{sha256_of(adapter)[:16]}.gguf"
+    return made_once(target, lambda part: _merge(base, adapter, part))
+
+
+def _merge(base: Path, adapter: Path, out: Path) -> None:
+    """Adapted weights are written with 8 bits: with 4, rounding would undo much of the adapter."""
+    import gguf
+    import numpy as np
+
+    reader, lora = gguf.GGUFReader(str(base)), gguf.GGUFReader(str(adapter))
+    if gguf.Keys.Adapter.LORA_ALPHA not in lora.fields:
+        raise InputError("this GGUF is not a LoRA adapter", where=adapter)
+    alpha = float(lora.fields[gguf.Keys.Adapter.LORA_ALPHA].contents())
+    parts = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in lora.tensors}
+    writer = _copy_head(reader, out)
+    for tensor in reader.tensors:
+        down = parts.get(f"{tensor.name}.lora_a")
+        if down is None:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+            continue
+        up = parts[f"{tensor.name}.lora_b"]
+        plain = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        if plain.shape != (len(up), down.shape[1]):
+            raise InputError("this adapter belongs to other base weights", where=adapter, fix="choose another adapter")
+        whole = plain + (up @ down) * np.float32(alpha / len(down))
+        kind = gguf.GGMLQuantizationType.Q8_0
+        writer.add_tensor(tensor.name, gguf.quants.quantize(whole.astype(np.float32), kind), raw_dtype=kind)
+    _finish(writer)
+
+
+def _copy_head(reader: Any, out: Path, dropped: Collection[str] = ()) -> Any:
+    """A writer with the metadata of another file."""
+    import gguf
+
+    architecture = reader.fields["general.architecture"].contents()
+    writer = gguf.GGUFWriter(str(out), architecture)
+    for field in reader.fields.values():
+        if not field.name.startswith("GGUF.") and field.name not in {"general.architecture", *dropped}:
+            kinds = field.types
+            writer.add_key_value(field.name, field.contents(), kinds[0], sub_type=kinds[-1] if len(kinds) > 1 else None)
+    return writer
+
+
+def _finish(writer: Any) -> None:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -1,14 +1,18 @@
-"""Which base weights fluents knows, and where they are on this machine. Nothing here uses the network."""
+"""Which base weights fluents knows, and where they are on this machine. Nothing here uses the network.
+
+Models are embedded by size or as GGUF files. All other names are of models at an endpoint.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from fluents.download import CheckRecord, alone, cache_root, forget, sha256_of
-from fluents.errors import ChecksumError, DataMissingError, UnknownNameError
+from fluents.errors import ChecksumError, DataMissingError, FluentsWarning, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,25 @@ BASES = {
 packages are other people's, so the SHA-256 decides, and nothing in them is run."""
 
 
+def is_embedded(model: str) -> bool:
+    """Whether a model runs in this process.
+
+    >>> is_embedded("tiny"), is_embedded("my/model.gguf"), is_embedded("gpt-4o")
+    (True, True, False)
+    """
+    return model in BASES or model.lower().endswith(".gguf")
+
+
+def default_model() -> str:
+    """The embedded model that is used where none is named: FLUENTS_MODEL, or DEFAULT."""
+    model = os.environ.get("FLUENTS_MODEL") or DEFAULT
+    if not is_embedded(model):
+        raise UnknownNameError(
+            f"FLUENTS_MODEL names {model!r}, which is not embedded", fix=f"one of {', '.join(BASES)}, or a GGUF file"
+        )
+    return model
+
+
 def weights_dir() -> Path:
     """The folder of the base weights in the cache."""
     return cache_root() / "weights"
@@ -192,3 +215,34 @@ def _checked(base: BaseWeights, *, trust_record: bool) -> Path:
         raise ChecksumError(what, where=path, fix=f"fluents weights get {base.name}")
     before.write(path)  # of before hashing: a change meanwhile is seen next time
     return path
+
+
+def warn_if_memory_is_short(name: str) -> None:
+    """Issue a FluentsWarning if this machine has less free memory than the base weights take."""
+    base, free = find(name), free_memory()
+    if free is not None and free < base.memory:
+        smaller = [other.name for other in BASES.values() if other.memory < base.memory]
+        advice = f"; the model {smaller[-1]} needs less" if smaller else ""
+        warnings.warn(
+            f"the model {base.name} takes about {base.memory / 1e9:.1f} GB of memory and only {free / 1e9:.1f} GB "
+            f"are free: it may be very slow{advice}",
+            FluentsWarning,
+            stacklevel=2,
+        )
+
+
+MEMORY = Path("/proc/meminfo")
+
+
+def free_memory() -> int | None:
+    """Bytes of memory that are free, or could be; None where the system does not tell."""
+    try:
+        for line in MEMORY.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None

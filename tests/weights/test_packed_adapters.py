@@ -8,7 +8,7 @@ import gguf
 import numpy as np
 import pytest
 
-from fluents.weights.gguf_files import pack, unpacked
+from fluents.weights.adapters import pack, unpacked
 
 A, B = (np.random.default_rng(3).standard_normal(shape).astype(np.float32) for shape in ((16, 64), (96, 16)))
 
