@@ -74,7 +74,7 @@ STEPS = AdapterSettings(epochs=3, learning_rate=7e-4, batch=32, rank=32, scale=1
 _LOG = "checkpoint.json"
 
 
-class Tokens(NamedTuple):
+class TaughtTokens(NamedTuple):
     """Token ids, and for each whether the model learns to write it."""
 
     ids: list[int]
@@ -262,20 +262,20 @@ class _Run:
             self.trained.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
 
-    def taught(self, rendered: Iterable[Sequence[Piece]]) -> list[Tokens]:
+    def taught(self, rendered: Iterable[Sequence[Piece]]) -> list[TaughtTokens]:
         """Examples in tokens, without those that are cut before the first that is taught."""
         return [tokens for tokens in map(self.tokens, rendered) if any(tokens.taught)]
 
-    def tokens(self, pieces: Sequence[Piece]) -> Tokens:
+    def tokens(self, pieces: Sequence[Piece]) -> TaughtTokens:
         ids: list[int] = []
         taught: list[bool] = []
         for piece in pieces:
             more = encode(self.tokenizer, piece.text) + ([self.end] if piece.taught else [])
             ids += more
             taught += [piece.taught] * len(more)
-        return Tokens(ids[: self.settings.max_tokens], taught[: self.settings.max_tokens])
+        return TaughtTokens(ids[: self.settings.max_tokens], taught[: self.settings.max_tokens])
 
-    def step(self, batch: Sequence[Tokens], number: int, total: int) -> float:
+    def step(self, batch: Sequence[TaughtTokens], number: int, total: int) -> float:
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * _schedule(number, total, self.settings.warmup)
         loss, _ = self._loss(batch)
@@ -285,7 +285,7 @@ class _Run:
         self.optimizer.zero_grad(set_to_none=True)
         return float(loss.detach())
 
-    def dev_loss(self, items: Sequence[Tokens]) -> float:
+    def dev_loss(self, items: Sequence[TaughtTokens]) -> float:
         """Mean loss per target token."""
         self.model.eval()
         near = sorted(items, key=lambda item: len(item.ids))
@@ -297,7 +297,7 @@ class _Run:
         self.model.train()
         return total / count
 
-    def _loss(self, batch: Sequence[Tokens]) -> tuple[Any, int]:
+    def _loss(self, batch: Sequence[TaughtTokens]) -> tuple[Any, int]:
         """(mean loss over the target tokens, their number); logits are computed for those positions only."""
         width = max(len(tokens.ids) for tokens in batch)
         ids = torch.full((len(batch), width), self.end)
@@ -329,7 +329,7 @@ class _Run:
             load_state(self.out / f"epoch-{epoch}.safetensors", self.trained, self.optimizer)
 
 
-def _batches(items: Sequence[Tokens], size: int, rng: random.Random) -> Iterator[list[Tokens]]:
+def _batches(items: Sequence[TaughtTokens], size: int, rng: random.Random) -> Iterator[list[TaughtTokens]]:
     """Batches of similar length in random order: random enough, with little padding."""
     shuffled = rng.sample(items, len(items))
     pool = size * 40
