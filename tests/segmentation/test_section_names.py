@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fluents.segmentation import segment
-from fluents.segmentation.section_names import Role, section_role
+from fluents.segmentation.layout import Role, section_role
 
 RECIPES = {
     "German": (

@@ -7,8 +7,8 @@ What counts as a step:
 - A numbered or bold heading with the text under it; in a section called "Steps" or the like, any heading with text.
 - Elsewhere each sentence, or each line if the text has one step per line.
 
-Introductions, ingredients, tools, notes and tips are left out (`section_names` knows what they are called). No words
-are added; parts of a step without punctuation are joined with a full stop or a semicolon.
+Introductions, ingredients, tools, notes and tips are left out (`section_names.toml` lists what they are called). No
+words are added; parts of a step without punctuation are joined with a full stop or a semicolon.
 """
 
 from __future__ import annotations
@@ -25,9 +25,19 @@ from typing import Any
 from fluents.errors import FluentsWarning, InputError
 from fluents.jsonl import decoded, open_input
 from fluents.records import Procedure, id_from
-from fluents.segmentation.layout import LayoutLine, is_part_title, is_title, read_layout, with_group_titles
-from fluents.segmentation.markup import is_page, plain_text, readable, without_html_blocks
-from fluents.segmentation.section_names import GOAL_WORDS, section_role
+from fluents.segmentation.layout import (
+    GOAL_WORDS,
+    LayoutLine,
+    is_page,
+    is_part_title,
+    is_title,
+    plain_text,
+    read_layout,
+    readable,
+    section_role,
+    with_group_titles,
+    without_html_blocks,
+)
 from fluents.segmentation.sections import find_steps
 from fluents.segmentation.web_pages import read_page
 

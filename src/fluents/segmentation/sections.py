@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
-from fluents.segmentation.layout import LABEL_LEVEL, LayoutLine, is_part_title
-from fluents.segmentation.markup import plain_text
-from fluents.segmentation.section_names import Role, section_role
+from fluents.segmentation.layout import LABEL_LEVEL, LayoutLine, Role, is_part_title, plain_text, section_role
 from fluents.segmentation.sentences import ends_sentence, split_sentences
 
 WRAP_WIDTH = 60
