@@ -20,19 +20,20 @@ from pathlib import Path
 import numpy as np
 
 from fluents.data import corpus
-from fluents.decoding.confidence import (
+from fluents.metrics.readers import RIGHT, match_values, readers
+from fluents.prompts.transcript import VERSION
+from fluents.records import Procedure, Provenance, StateChange, Trace
+from fluents.trackers.transcript import (
     ConfidenceModel,
     Features,
+    TranscriptSettings,
+    TranscriptTracker,
     calibration_path,
     fit_calibration,
     read_calibrations,
     way_of,
     write_calibrations,
 )
-from fluents.metrics.readers import RIGHT, match_values, readers
-from fluents.prompts.transcript import VERSION
-from fluents.records import Procedure, Provenance, StateChange, Trace
-from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker
 from fluents.weights import ADAPTERS, open_adapter
 from fluents.weights.base_weights import find, is_here
 

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from fluents.data import corpus
-from fluents.decoding import Sampling
 from fluents.prompts.transcript import Transcript
 from fluents.records import Procedure, StateChange
-from fluents.trackers.llama_engine import Engine, WrittenAnswer, free_cores
+from fluents.trackers.embedded import Engine, Sampling, WrittenAnswer, free_cores
 from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker, transcript_engine
 from fluents.weights.adapters import EmbeddedModel, open_embedded
 from fluents.weights.base_weights import BASES, find, is_here

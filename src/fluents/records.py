@@ -135,6 +135,10 @@ class Alternatives(Record):
     after: tuple[str, ...] = ()
 
 
+LEAST_SURE = 0.5
+"""A change with less confidence, or without one with less support, is unsure."""
+
+
 class StateChange(Record):
     """At one step, one attribute of one entity goes from one state to another."""
 
@@ -166,6 +170,12 @@ class StateChange(Record):
     def sentence(self) -> str:
         """The raw sentence if there is one, else the template filled in."""
         return self.raw if self.raw is not None else self.templated
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether it is so unlikely, or so few samples agree with it, that a reader should doubt it."""
+        share = self.support if self.confidence is None else self.confidence
+        return share is not None and share < LEAST_SURE
 
     @property
     def templated(self) -> str:

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 import fluents
 from fluents import jsonl
-from fluents.decoding import Sampling
-from fluents.decoding.consensus import Consensus
 from fluents.errors import FluentsWarning, InputError, UnknownNameError
 from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace
 from fluents.trackers import Listener, Setting, TrackerOptions, embedded, local, track
-from fluents.trackers.llama_engine import Replay
+from fluents.trackers.consensus import Consensus
+from fluents.trackers.embedded import Replay, Sampling
 from fluents.trackers.local import FAST, SETTINGS, LocalSettings, LocalTracker, Voter, style_for, with_adapter
 from fluents.version import __version__
 from fluents.weights.adapters import ADAPTERS

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import Task, TaskID
 
 from fluents.records import Procedure, Trace
-from fluents.trackers.progress import ProgressBar, TimeLeft
+from fluents.trackers import ProgressBar, TimeLeft
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil.", "Pour.", "Wait.", "Drink."))
 

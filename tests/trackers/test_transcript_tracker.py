@@ -11,14 +11,20 @@ import gguf
 import numpy as np
 import pytest
 
-from fluents.decoding import Sampling
-from fluents.decoding.confidence import ConfidenceModel, Features, calibration_path, write_calibrations
 from fluents.errors import FluentsWarning, InputError
 from fluents.prompts.transcript import END, VERSION
 from fluents.records import Procedure, Trace
 from fluents.trackers import Listener, open_tracker
-from fluents.trackers.llama_engine import Engine, WrittenAnswer, WrittenToken
-from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker, transcript_engine
+from fluents.trackers.embedded import Engine, Sampling, WrittenAnswer, WrittenToken
+from fluents.trackers.transcript import (
+    ConfidenceModel,
+    Features,
+    TranscriptSettings,
+    TranscriptTracker,
+    calibration_path,
+    transcript_engine,
+    write_calibrations,
+)
 from fluents.weights.base_weights import BASES
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the leaves.", "Drink it."))

@@ -41,8 +41,7 @@ def _examples() -> list[TrainingExample]:
 def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
     real_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fluents.decoding import Sampling
-    from fluents.trackers.llama_engine import Engine
+    from fluents.trackers.embedded import Engine, Sampling
     from fluents.training.adapter import AdapterSettings, train
     from fluents.training.batch_sampling import sample
     from fluents.weights.adapters import merged

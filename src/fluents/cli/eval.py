@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fluents.cli.options import changed, with_options
-from fluents.cli.output import AsJson, messages, show, show_json, step_progress, tell
+from fluents.cli.output import AsJson, ScoredSalient, messages, show, show_json, step_progress, tell
 from fluents.cli.plan import PlannerOptions
-from fluents.cli.salience import ScoredSalient
 from fluents.errors import InputError
 from fluents.metrics import Metric
 from fluents.report.terminal import counted, plain

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -29,6 +29,7 @@ from fluents.report.terminal import counted, plain
 
 if TYPE_CHECKING:
     from fluents.resumable import ResumableOutput
+    from fluents.salience.filter import Keep
 
 Item = TypeVar("Item", bound=AnyRecord)
 
@@ -94,6 +95,54 @@ class OutputOptions:
             raise InputError("`resume` needs `output`", fix="name the file to go on with")
 
 
+@dataclass(frozen=True)
+class Salient:
+    """What is shown of a trace. Each field is an option."""
+
+    min_salience: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=5, help="Minimum salience of an entity.")
+    ] = None
+    top: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep the N most salient entities.")] = None
+
+    @property
+    def keep(self) -> Keep | None:
+        """What to keep; None for everything."""
+        if self.min_salience is None and self.top is None:
+            return None
+        from fluents.salience.filter import Keep
+
+        return Keep(self.min_salience, self.top)
+
+    def only(self, trace: Trace, *, report: bool = False) -> Trace:
+        """The trace with its salient entities only; can report where nothing is left."""
+        wanted = self.keep
+        if wanted is None:
+            return trace
+        from fluents.salience.filter import keep_salient
+
+        left = keep_salient(trace, wanted)
+        if report and trace.changes and not left.changes:
+            lost = counted(len(trace.changes), "change")
+            tell(f"{trace.id}: no entity is salient enough; left out {lost}")
+        return left
+
+
+@dataclass(frozen=True)
+class ScoredSalient(Salient):
+    """Likewise, for a score, where gold and predictions may have different raters."""
+
+    salience_rater: Annotated[
+        str | None, typer.Option(help="Rater whose ratings decide, such as A1; the built-in rater rates the rest.")
+    ] = None
+
+    @property
+    def keep(self) -> Keep | None:
+        wanted = super().keep
+        if wanted is None and self.salience_rater is not None:
+            raise InputError("`salience_rater` needs `min_salience` or `top`", fix="add one of them")
+        return None if wanted is None else replace(wanted, rater=self.salience_rater)
+
+
 TraceFile = Annotated[str, typer.Argument(help="Traces: a file, a split of a dataset, or - for standard input.")]
 
 
@@ -141,7 +190,7 @@ def resumable_output(path: str, settings: Mapping[str, Any], **options: Any) -> 
 @contextmanager
 def step_progress(what: str, steps: int) -> Iterator[Callable[[int, int], None]]:
     """A progress bar with the time left, as a callback that takes steps done and in all."""
-    from fluents.trackers.progress import TimeLeft
+    from fluents.trackers import TimeLeft
 
     with _progress_bar(what[:60], steps, MofNCompleteColumn(), TimeLeft()) as update:
         yield update

@@ -8,8 +8,7 @@ import typer
 
 from fluents.cli.eval import EmbedderChoice, Gold, ModeOption, warn
 from fluents.cli.options import with_options
-from fluents.cli.output import messages, tell
-from fluents.cli.salience import ScoredSalient
+from fluents.cli.output import ScoredSalient, messages, tell
 from fluents.errors import InputError
 from fluents.report.terminal import plain
 

@@ -14,14 +14,21 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.options import with_options
-from fluents.cli.output import OutputOptions, messages, report_skipped, resumable_output, show, tell
-from fluents.cli.salience import Salient
+from fluents.cli.output import OutputOptions, Salient, messages, report_skipped, resumable_output, show, tell
 from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
 from fluents.report.terminal import counted, trace_view
 from fluents.resumable import is_regular
-from fluents.trackers import TraceSink, Tracker, open_tracker, refuse_old_setting, settings_of, track_into, unanswered
-from fluents.trackers.progress import ProgressBar
+from fluents.trackers import (
+    ProgressBar,
+    TraceSink,
+    Tracker,
+    open_tracker,
+    refuse_old_setting,
+    settings_of,
+    track_into,
+    unanswered,
+)
 
 
 @dataclass(frozen=True)
@@ -160,7 +167,7 @@ def _refuse_old_spelling(tracker: str | None, fast: bool) -> None:
 
 
 def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
-    from fluents.trackers.llama_engine import Replay
+    from fluents.trackers.embedded import Replay
     from fluents.trackers.local import LocalTracker, local_settings
 
     settings = local_settings(**chosen)
@@ -212,11 +219,12 @@ def track_all(
         finally:
             if to.html:
                 shown += output.traces()
-    if is_regular(to.output):
+    in_file = not isinstance(output, _Unkept)
+    if in_file:
         tell(f"wrote {counted(output.count, 'procedure')} to {to.output}")
     messages.quiet = to.quiet and not missing and not skipped
     if missing:
-        fix = "; run the command again with --resume to ask again" if is_regular(to.output) else ""
+        fix = "; run the command again with --resume to ask again" if in_file else ""
         tell(f"{counted(missing, 'step')} got no answer{fix}")
     report_skipped(skipped)
     if missing:

@@ -11,8 +11,7 @@ import typer
 
 from fluents.cli.model_options import ModelOptions, open_model, report_parse_failures
 from fluents.cli.options import with_options
-from fluents.cli.output import report_skipped, tell
-from fluents.cli.salience import Salient
+from fluents.cli.output import Salient, report_skipped, tell
 from fluents.cli.track import InputOptions, SamplingOptions, TraceOptions, track_all
 from fluents.records import Procedure, Trace
 from fluents.text.plurals import counted

@@ -112,7 +112,7 @@ def sample(
     Example: `fluents train sample openpi:dev --adapter both --samples 32 -o both.jsonl`
     """
     from fluents.data.file_formats import read_traces
-    from fluents.decoding import Sampling
+    from fluents.trackers.embedded import Sampling
     from fluents.training.batch_sampling import sample_answers
 
     sampling = Sampling(samples=samples, temperature=temperature)

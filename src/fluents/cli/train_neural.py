@@ -121,8 +121,8 @@ def sweep(
     """
     from fluents.data.file_formats import read_traces
     from fluents.neural.inputs import Decoding
+    from fluents.trackers import ProgressBar
     from fluents.trackers.neural import NeuralSettings, open_checkpoint
-    from fluents.trackers.progress import ProgressBar
     from fluents.training import neural_sweep
 
     gold = list(read_traces(source))[:limit]

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from fluents.records import Procedure, StateChange, Trace
-from fluents.report.trace_layout import is_unsure
 from fluents.task_records import CrepeCase, Likelihood
 from fluents.text.plurals import counted as counted
 
@@ -131,7 +130,7 @@ def _cells(change: StateChange, sure: bool) -> tuple[Text, ...]:
     )
     if not sure:
         return cells
-    if is_unsure(change):
+    if change.is_unsure:
         cells = tuple(plain(cell.plain, "dim") for cell in cells)
     return *cells, Text("" if change.confidence is None else f"{change.confidence:.2f}", style="dim")
 

@@ -18,9 +18,6 @@ trace, not as long as entities times steps."""
 _WIDEST_SPAN = 1_000
 """HTML reads no larger colspan."""
 
-LEAST_SURE = 0.5
-"""Changes with less confidence, or without one with less support, are shown in grey."""
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -203,12 +200,6 @@ def _mean_salience(trace: Trace, gold: Trace | None, names: dict[str, str]) -> d
         if rating.step is None and value is not None:
             ratings.setdefault(_row_key(rating.entity, names), []).append(value)
     return {key: sum(values) / len(values) for key, values in ratings.items()}
-
-
-def is_unsure(change: StateChange) -> bool:
-    """Whether a change is so unlikely, or so few samples agree with it, that a reader should doubt it."""
-    share = finite(change.support if change.confidence is None else change.confidence)
-    return share is not None and share < LEAST_SURE
 
 
 def finite(value: float | None) -> float | None:

@@ -20,9 +20,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fluents.errors import InputError
-from fluents.records import Provenance, Trace
+from fluents.records import LEAST_SURE, Provenance, Trace
 from fluents.report.terminal import counted
-from fluents.report.trace_layout import LEAST_SURE, finite, is_unsure, matrix_of
+from fluents.report.trace_layout import finite, matrix_of
 
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters, those that reorder the text around them, and what cannot be written as UTF-8."""
@@ -105,7 +105,6 @@ def template(name: str) -> Template:
         "short": short,
         "counted": counted,
         "finite": finite,
-        "unsure": is_unsure,
         "provenance": provenance_parts,
     }
     return environment.get_template(name)

@@ -1,18 +1,327 @@
-"""What trackers with an embedded model share: a procedure step by step, and engines that stay loaded."""
+"""The embedded model in this process: llama.cpp with base weights and an adapter, merged into them or beside them.
+
+And what trackers with an embedded model share: a procedure step by step, and engines that stay loaded.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
 import threading
+import time
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self
 
+from fluents import jsonl
+from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Reject, StateChange, Trace
 from fluents.segmentation import warn_of_language
 from fluents.trackers import Listener, Tracker
-from fluents.trackers.llama_engine import Engine
 from fluents.weights.adapters import ADAPTERS, Adapter
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """So many answers to one prompt, drawn with temperature, then top-k, then top-p; temperature 0 is the likeliest."""
+
+    samples: int = 16
+    temperature: float = 0.9
+    top_k: int = 64
+    top_p: float = 0.95
+    max_tokens: int = 256
+
+
+class Sampler(Protocol):
+    """Whatever draws a model's answers to a prompt."""
+
+    def sample(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        grammar: str | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[str]: ...
+
+
+class WrittenToken(NamedTuple):
+    """A token of an answer and the logarithm of its probability, before temperature."""
+
+    text: bytes
+    logprob: float
+
+
+class WrittenAnswer(NamedTuple):
+    """What the model wrote."""
+
+    text: str
+    tokens: tuple[WrittenToken, ...]
+    """Of the whole text; empty where they were not asked for."""
+    ended: bool
+    """Whether the model ended it, and was not cut off."""
+
+
+class ModelError(FluentsError):
+    """The embedded model could not be loaded or could not answer."""
+
+
+class Engine:
+    """The model, loaded once, answering one prompt at a time with several samples side by side.
+
+    The same seed gives the same answers: that needs one prompt a request, always in the first slot, and no prompt
+    cache, or one that holds the same each time; all these would change the batches and with them the last bits of the
+    numbers.
+    """
+
+    def __init__(
+        self, model: Path, *, slots: int, context: int, threads: int | None = None, adapter: Path | None = None
+    ) -> None:
+        # Threads that wait for each other spin for a moment only: without end, beside another busy program, they would
+        # take its time and ours; not at all, waking them would take half the time of every layer.
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(model)
+        params.verbosity = -1
+        params.n_parallel = slots
+        params.kv_unified = True  # the slots share the context, so a long prompt has room
+        params.n_ctx = context
+        params.cache_ram_mib = 0
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads or free_cores()
+        if adapter is not None:
+            # The sequence grows long, and plain attention is then faster on a processor, by a fifth for tiny.
+            params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+            params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(adapter), 1.0)]
+        # llama.cpp opens a port on loopback whether one wants it or not: nobody else shall use it.
+        params.api_keys = [secrets.token_hex()]
+        self.slots = slots
+        self._alone = threading.Lock()
+        try:
+            self._server: Any = xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise ModelError(
+                f"the model could not be loaded: {error}",
+                where=model,
+                fix="delete this file: it is made again from the base weights (check these: fluents weights verify)",
+            ) from None
+        # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
+        self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
+
+    def sample(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        grammar: str | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[str]:
+        """So many answers as `sampling` asks for, in rounds of as many as there are slots. Ctrl-C ends it at once.
+
+        `on_line` is told every line of any answer as it is written, from another thread. Threads take turns.
+        """
+        texts: list[str] = []
+        with self._alone:
+            while len(texts) < sampling.samples:
+                count = min(self.slots, sampling.samples - len(texts))
+                answers = self._round(prompt, sampling, seed + len(texts), count, grammar, on_line)
+                texts += [answer.text for answer in answers]
+        return texts
+
+    def continue_from(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        *,
+        fresh: bool,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[WrittenAnswer]:
+        """Answers with the probabilities of their tokens, to a prompt that goes on from the last one and its answer.
+
+        What both have in common is not read again. A `fresh` prompt begins anew: it is read as a whole, so that its
+        answers do not depend on what was asked before. Read as a whole or bit by bit, a prompt gives numbers that
+        differ in their last bits: where two tokens are all but equally likely, answers may differ.
+        """
+        answers: list[WrittenAnswer] = []
+        with self._alone:
+            while len(answers) < sampling.samples:
+                count = min(self.slots, sampling.samples - len(answers))
+                caching = {"cache_prompt": not fresh or bool(answers), "logprobs": 1}
+                answers += self._round(prompt, sampling, seed + len(answers), count, None, on_line, caching)
+        return answers
+
+    def _round(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,
+        count: int,
+        grammar: str | None,
+        on_line: Callable[[str], None] | None = None,
+        more: dict[str, Any] | None = None,
+    ) -> list[WrittenAnswer]:
+        if self._server is None:
+            raise ModelError("the model has been closed")
+        request = {
+            "prompt": prompt,
+            "n": count,
+            "seed": seed % 2**32,
+            "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_k": sampling.top_k,
+            "top_p": sampling.top_p,
+            "samplers": ["temperature", "top_k", "top_p"],
+            "cache_prompt": False,
+            "id_slot": 0,
+            "stream": True,
+        } | (more or {})
+        if grammar:
+            request["grammar"] = grammar
+        parts = [""] * count
+        tokens: list[list[WrittenToken]] = [[] for _ in range(count)]
+        ended: dict[int, str] = {}
+        failed: list[str] = []
+        stop, done = threading.Event(), threading.Event()
+
+        def receive(chunk: Any) -> bool:
+            for item in chunk if isinstance(chunk, list) else [chunk]:
+                if "error" in item:
+                    failed.append(str(item["error"].get("message", "unknown error")))
+                for choice in item.get("choices", ()):
+                    parts[choice["index"]] += choice["text"]
+                    for token in (choice.get("logprobs") or {}).get("content", ()):
+                        tokens[choice["index"]].append(WrittenToken(bytes(token["bytes"]), token["logprob"]))
+                    if on_line and choice["text"].endswith("\n"):
+                        on_line(parts[choice["index"]].splitlines()[-1])
+                    if choice.get("finish_reason"):
+                        ended[choice["index"]] = choice["finish_reason"]
+            return stop.is_set()
+
+        def work() -> None:
+            try:
+                self._server.handle_completions(request, receive)
+            except Exception as error:  # whatever it is, it belongs to the caller, who waits in another thread
+                failed.append(str(error))
+            finally:
+                done.set()
+
+        # The call does not return on Ctrl-C and swallows its callback's exceptions: it runs beside, told to stop.
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        try:
+            while not done.wait(0.2):
+                pass
+        except BaseException:
+            stop.set()
+            worker.join(timeout=10)
+            raise
+        if failed or len(ended) < count:  # an answer without its end must not pass for a short one
+            raise ModelError(f"the model could not answer: {failed[0] if failed else 'it broke off'}")
+        return [WrittenAnswer(parts[i], tuple(tokens[i]), ended[i] == "stop") for i in range(count)]
+
+    def close(self) -> None:
+        """Let go of the model and its memory."""
+        self._server = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Replay:
+    """Recorded answers by prompt: what was sampled elsewhere goes through the same tracker."""
+
+    def __init__(self, answers: dict[str, list[str]]) -> None:
+        self.answers = answers
+
+    def sample(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,  # noqa: ARG002 - drawn already
+        grammar: str | None = None,  # noqa: ARG002
+        on_line: Callable[[str], None] | None = None,  # noqa: ARG002
+    ) -> list[str]:
+        if prompt not in self.answers:
+            raise InputError("these samples hold no answer to this prompt", where=prompt[:200])
+        return self.answers[prompt][: sampling.samples]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The answers in a file that `write` or `fluents train sample` wrote."""
+        answers = {}
+        for where, line in jsonl.read_lines(path):
+            with jsonl.wrong_shape_is_input_error('not {"prompt": …, "answers": […]}', where):
+                value = jsonl.parse_json(line, where)
+                answers[str(value["prompt"])] = [str(answer) for answer in value["answers"]]
+        return cls(answers)
+
+    def write(self, path: str | Path) -> None:
+        """Write a line of JSON for each prompt; the file is whole or not there."""
+        with jsonl.atomic_output(path) as stream:
+            for prompt, answers in self.answers.items():
+                stream.write(json.dumps({"prompt": prompt, "answers": answers}).encode() + b"\n")
+
+
+LOAD = Path("/proc/loadavg")
+
+
+def free_cores() -> int:
+    """The processors this process may use and others leave idle now, at least one.
+
+    llama.cpp's threads wait for each other at every layer: one more than there are idle processors makes it slower by
+    a factor of ten and more, while the answers are the same with any number.
+    """
+    in_all = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else in_all
+    return max(1, min(usable, in_all - _busy_elsewhere()))
+
+
+def _busy_elsewhere() -> int:
+    """How many threads of other processes want a processor now (0 where the system does not tell)."""
+    counts = []
+    for _ in range(9):
+        try:
+            counts.append(int(LOAD.read_text().split()[3].partition("/")[0]) - 1)  # without ourselves
+        except (OSError, ValueError, IndexError):
+            return 0
+        time.sleep(0.01)
+    return sorted(counts)[len(counts) // 2]
+
+
+_engines: OrderedDict[Hashable, Engine] = OrderedDict()
+_loading = threading.Lock()
+
+
+def loaded_engine(key: Hashable, load: Callable[[], Engine], most: int) -> Engine:
+    """The engine of this key, loaded if need be. It stays loaded until `most` others have been asked for."""
+    with _loading:
+        if key not in _engines:
+            while len(_engines) >= most:
+                _engines.popitem(last=False)  # freed when the last tracker lets go of it
+            _engines[key] = load()
+        _engines.move_to_end(key)
+        return _engines[key]
+
+
+def unload() -> None:
+    """Free the memory of engines that no tracker uses."""
+    with _loading:
+        _engines.clear()
+
+
+# Trackers
 
 LANGUAGES = ("en",)
 """The languages the shipped adapters were trained on."""
@@ -73,24 +382,3 @@ class EmbeddedTracker(Tracker):
             if step not in answered:
                 listener.on_step(trace)
         return trace
-
-
-_engines: OrderedDict[Hashable, Engine] = OrderedDict()
-_loading = threading.Lock()
-
-
-def loaded_engine(key: Hashable, load: Callable[[], Engine], most: int) -> Engine:
-    """The engine of this key, loaded if need be. It stays loaded until `most` others have been asked for."""
-    with _loading:
-        if key not in _engines:
-            while len(_engines) >= most:
-                _engines.popitem(last=False)  # freed when the last tracker lets go of it
-            _engines[key] = load()
-        _engines.move_to_end(key)
-        return _engines[key]
-
-
-def unload() -> None:
-    """Free the memory of engines that no tracker uses."""
-    with _loading:
-        _engines.clear()

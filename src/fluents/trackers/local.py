@@ -8,16 +8,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from fluents.decoding import Sampling
-from fluents.decoding.consensus import Consensus, consensus
-from fluents.decoding.state_carryover import KnownStates
 from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange
 from fluents.text.names import mentioned
-from fluents.trackers import Setting
-from fluents.trackers.embedded import EmbeddedTracker, StepByStep, loaded_engine
-from fluents.trackers.llama_engine import Engine, Sampler
+from fluents.trackers import KnownStates, Setting
+from fluents.trackers.consensus import Consensus, consensus
+from fluents.trackers.embedded import EmbeddedTracker, Engine, Sampler, Sampling, StepByStep, loaded_engine
 from fluents.version import __version__
 from fluents.weights import ensure
 from fluents.weights.adapters import Adapter, merged, open_adapter

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from fluents.errors import InputError
 from fluents.prompts.local import VERSION as MERGED_PROMPT
-from fluents.trackers.llama_engine import ModelError, free_cores
+from fluents.trackers.embedded import ModelError, free_cores
 from fluents.weights.adapters import base_file, merged, open_embedded, unpacked
 
 HOST = "127.0.0.1"

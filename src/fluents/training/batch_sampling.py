@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fluents.decoding import Sampling
 from fluents.errors import needs_extra
 from fluents.neural.network import best_device
 from fluents.prompts.local import prompt
 from fluents.records import Trace
-from fluents.trackers.llama_engine import Replay
+from fluents.trackers.embedded import Replay, Sampling
 from fluents.trackers.local import style_for
 from fluents.training.adapter_file import merge_adapter
 from fluents.training.base_model import encode, end_token, load_model, load_tokenizer

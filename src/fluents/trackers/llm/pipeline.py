@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from fluents.decoding.consensus import consensus
-from fluents.decoding.state_carryover import KnownStates
 from fluents.prompts import llm as prompts
 from fluents.prompts.llm import PromptExample, of_others
 from fluents.records import Procedure, Reject, StateChange, Trace
 from fluents.text.names import plain_name
+from fluents.trackers import KnownStates
+from fluents.trackers.consensus import consensus
 from fluents.trackers.llm import answer_parsers
 from fluents.trackers.llm.question_batch import AskedQuestion, QuestionBatch
 from fluents.trackers.llm.settings import LlmSettings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from fluents.decoding.consensus import Consensus
 from fluents.errors import InputError, UnknownNameError
+from fluents.trackers.consensus import Consensus
 
 Form: TypeAlias = Literal["schemata", "states", "complete", "whole"]
 FORMS: tuple[Form, ...] = get_args(Form)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.decoding.state_carryover import KnownStates
 from fluents.records import StateChange
 from fluents.text.matchers import same_state
 from fluents.text.names import plain_name
+from fluents.trackers import KnownStates
 from strategies import words
 
 

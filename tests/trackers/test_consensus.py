@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fluents.decoding.consensus import Consensus, Pool, consensus
 from fluents.records import StateChange
 from fluents.text.names import plain_name
+from fluents.trackers.consensus import Consensus, Pool, consensus
 from strategies import words
 
 

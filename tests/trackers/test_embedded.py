@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from fluents.decoding import Sampling
 from fluents.errors import InputError
 from fluents.prompts.local import grammar, prompt, read
 from fluents.records import Procedure
-from fluents.trackers import llama_engine
-from fluents.trackers.llama_engine import Engine, ModelError, Replay, free_cores
+from fluents.trackers import embedded
+from fluents.trackers.embedded import Engine, ModelError, Replay, Sampling, free_cores
 from fluents.weights.adapters import merged, open_adapter
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the tea leaves."))
@@ -157,7 +156,7 @@ def test_cores_that_others_use_are_left_to_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, free: int
 ) -> None:
     (tmp_path / "loadavg").write_text(told)
-    monkeypatch.setattr(llama_engine, "LOAD", tmp_path / "loadavg")
+    monkeypatch.setattr(embedded, "LOAD", tmp_path / "loadavg")
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     assert free_cores() == free

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from fluents.decoding.confidence import (
+from fluents.errors import InputError
+from fluents.trackers.embedded import WrittenToken
+from fluents.trackers.transcript import (
     FLOOR,
     ConfidenceModel,
     calibration_path,
@@ -18,16 +19,10 @@ from fluents.decoding.confidence import (
     read_calibrations,
     write_calibrations,
 )
-from fluents.errors import InputError
 
 
-class _Token(NamedTuple):
-    text: bytes
-    logprob: float
-
-
-def _tokens(*pairs: tuple[str, float]) -> list[_Token]:
-    return [_Token(text.encode(), logprob) for text, logprob in pairs]
+def _tokens(*pairs: tuple[str, float]) -> list[WrittenToken]:
+    return [WrittenToken(text.encode(), logprob) for text, logprob in pairs]
 
 
 def test_each_field_of_each_line_has_the_mean_of_its_tokens() -> None:
@@ -36,7 +31,7 @@ def test_each_field_of_each_line_has_the_mean_of_its_tokens() -> None:
     second = _tokens(
         ("pot", -0.1), (" |", -0.1), (" place |", -0.2), (" here", 0), (" |", 0), (" there", 0), (".\n", 0)
     )
-    features = line_features([*first, *second, _Token(b"", -0.3)])
+    features = line_features([*first, *second, WrittenToken(b"", -0.3)])
     assert features[0]["entity"] == pytest.approx(-4 / 3), "a separator belongs to the field before it"
     assert features[0]["attribute"] == -0.5
     assert features[0]["before"] == -1
