@@ -12,7 +12,7 @@ from hypothesis import given
 
 from fluents import jsonl
 from fluents.data import parquet
-from fluents.data.file_formats import FORMATS, Format, lost, read, read_traces, write
+from fluents.data.file_formats import FORMATS, Format, lost, read, read_traces, save, write
 from fluents.errors import InputError, UnknownNameError
 from fluents.records import Annotation, Procedure, Salience, StateChange, Trace, TrackedEntity
 from fluents.task_records import CrepeCase
@@ -190,3 +190,9 @@ def test_what_the_tasks_lose_is_named() -> None:
 def test_an_unknown_shape_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown format 'xml'"):
         write([TRACE], cast("Any", "xml"), tmp_path / "x")
+
+
+def test_save_refuses_a_name_of_another_format(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="`save` writes JSONL"):
+        save([], tmp_path / "t.csv")
+    assert not list(tmp_path.iterdir())

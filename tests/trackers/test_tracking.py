@@ -121,3 +121,10 @@ def test_many_procedures_with_a_progress_bar_on_standard_error(
 def test_no_parameter_is_silently_ignored(given: dict[str, Any], what: str) -> None:
     with pytest.raises(FluentsError, match=what):
         open_tracker(**given)
+
+
+def test_a_number_below_one_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(InputError, match="`samples` is 0"):
+        open_tracker(samples=0)
+    with pytest.raises(InputError, match="`max_changes` is -1"):
+        open_tracker(max_changes=-1)

@@ -42,7 +42,13 @@ def save(traces: Trace | Iterable[Trace], path: str | Path) -> int:
     >>> fl.save([trace], "soup.jsonl")
     1
     """
+    if Path(path).suffix.lower() in _OTHER_FORMATS:
+        fix = "give a name that ends in .jsonl; `fluents data convert` writes other formats, `trace.rows()` gives rows"
+        raise InputError("`save` writes JSONL", where=path, fix=fix)
     return jsonl.write([traces] if isinstance(traces, Trace) else traces, path)
+
+
+_OTHER_FORMATS = (".csv", ".tsv", ".html", ".parquet", ".xlsx")
 
 
 def read(source: str | Path) -> Iterator[AnyRecord]:

@@ -121,6 +121,9 @@ def open_tracker(
     ...     traces = list(tracker.track_many(procedures))
     """
     refuse_old_setting(setting)
+    for name, number in (("samples", samples), ("max_changes", max_changes)):
+        if number is not None and number < 1:
+            raise InputError(f"`{name}` is {number}", fix="give a number from 1 on, or leave it out")
     if checkpoint is not None:
         _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, setting=setting)
         _refuse("checkpoint", samples=samples, max_changes=max_changes, min_confidence=min_confidence)
@@ -155,7 +158,7 @@ def open_tracker(
                 TranscriptSettings(
                     adapter if adapter is None else str(adapter),
                     model,
-                    samples=samples or 1,
+                    samples=1 if samples is None else samples,
                     max_changes=max_changes,
                     min_confidence=min_confidence,
                     seed=seed,
