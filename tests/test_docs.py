@@ -74,12 +74,15 @@ def test_every_python_block_runs_as_it_stands(
 
 
 PROFILER = """
-import sys
+import inspect, sys, threading
 calls = []
 def profile(frame, event, _):
-    if event == "call" and "/fluents/" in frame.f_code.co_filename:
-        calls.append((frame.f_code.co_filename.rpartition("/fluents/")[2], frame.f_code.co_name))
+    code = frame.f_code
+    is_function = code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<")
+    if event == "call" and is_function and "/fluents/" in code.co_filename:
+        calls.append((code.co_filename.rpartition("/fluents/")[2], code.co_name))
 from fluents.cli import main
+threading.setprofile(profile)
 sys.setprofile(profile)
 try:
     main()
@@ -102,8 +105,26 @@ def test_the_paths_in_internals_are_true(command: str, arguments: list[str]) -> 
     page = (DOCS / "internals.md").read_text(encoding="utf-8")
     [block] = re.findall(rf"^`{command}[^`]*`:\n\n```\n(.*?)^```", page, re.M | re.S)
     told = [tuple(line.split()[:2]) for line in block.splitlines()]
-    done = subprocess.run([sys.executable, "-c", PROFILER, *arguments], capture_output=True, text=True, check=True)
-    called = [tuple(line.split()) for line in done.stderr.splitlines()]
+    called = _called(arguments)
     places = [called.index(step) for step in told]
     assert places == sorted(places)
-    assert len({file for file, _ in told}) <= 20
+
+
+def _called(arguments: list[str]) -> list[tuple[str, ...]]:
+    """(file, function) of all that runs during a command, in the order of their first calls."""
+    done = subprocess.run([sys.executable, "-c", PROFILER, *arguments], capture_output=True, text=True, check=True)
+    return [tuple(line.split()) for line in done.stderr.splitlines()]
+
+
+PROSE = "Crack two eggs into a bowl. Whisk them. Pour them into a hot pan and wait until they set."
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+@pytest.mark.parametrize("text", [(DOCS.parent / "examples" / "tomato_soup.md").read_text(encoding="utf-8"), PROSE])
+@pytest.mark.parametrize("shown", ["--json", "--table"])
+def test_tracking_passes_through_at_most_20_files(text: str, shown: str, tmp_path: Path) -> None:
+    """Whoever reads the program along one command must be able to read it all."""
+    (tmp_path / "text.md").write_text(text, encoding="utf-8")
+    files = {file for file, _ in _called(["track", str(tmp_path / "text.md"), "--model", "tiny", shown])}
+    assert len(files) <= 20, sorted(files)

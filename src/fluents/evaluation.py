@@ -31,7 +31,7 @@ from fluents.scoring.score import Score
 from fluents.scoring.worst_steps import StepCase, cases, worst_steps
 from fluents.task_records import CrepeCase
 from fluents.text.embedders import load_embedder
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 
 PARTS: Mapping[str, tuple[Kind, ...]] = {
     "original": get_args(Kind),

@@ -12,8 +12,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from faulty_server import FaultyServer
+from fluents.cli.command import with_options
 from fluents.cli.model_options import ModelOptions, open_model
-from fluents.cli.options import with_options
 from fluents.errors import FluentsError, InputError
 from fluents.llm import EndpointError, Question
 

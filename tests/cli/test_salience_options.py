@@ -13,7 +13,7 @@ from rich.console import Console
 
 from fluents import jsonl
 from fluents.cli import main
-from fluents.cli.output import Salient, ScoredSalient
+from fluents.cli.command import Salient, ScoredSalient
 from fluents.errors import InputError
 from fluents.evaluation import traces_of
 from fluents.records import Procedure, Salience, StateChange, Trace

@@ -17,7 +17,7 @@ import pytest
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
 from fluents.cli import main
-from fluents.cli.output import messages
+from fluents.cli.command import messages
 from fluents.records import Procedure, Trace
 from fluents.resumable import ResumableOutput
 from fluents.trackers import Listener

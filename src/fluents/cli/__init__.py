@@ -27,7 +27,7 @@ from fluents.cli import (
     weights,
 )
 from fluents.cli import eval as eval_
-from fluents.cli.options import conventional
+from fluents.cli.command import conventional
 from fluents.errors import FluentsError, FluentsWarning
 from fluents.version import __version__
 

@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from fluents.cli.command import OutputOptions, emit, resumable_output, tell, with_options
 from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless, report_parse_failures
-from fluents.cli.options import with_options
-from fluents.cli.output import OutputOptions, emit, resumable_output, tell
 from fluents.errors import InputError
 from fluents.records import Procedure, Trace
-from fluents.report.terminal import answers_view, counted
+from fluents.report.terminal import answers_view
 from fluents.resumable import is_regular
 from fluents.task_records import CrepeCase
+from fluents.text.names import counted
 
 
 @with_options

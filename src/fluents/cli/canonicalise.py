@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 import typer
 from rich.console import RenderableType
 
+from fluents.cli.command import OutputOptions, TraceFile, each_trace, tell, with_options
 from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless, report_parse_failures
-from fluents.cli.options import with_options
-from fluents.cli.output import OutputOptions, TraceFile, each_trace, tell
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.report.terminal import plain

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import AsJson, download_progress, emit, show, show_json, tell
+from fluents.cli.command import AsJson, download_progress, emit, show, show_json, tell
 from fluents.data.file_formats import Format
-from fluents.report.terminal import counted
+from fluents.text.names import counted
 
 app = typer.Typer(help="List, download, show and convert datasets.", no_args_is_help=True)
 

@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fluents.cli.options import changed, with_options
-from fluents.cli.output import AsJson, ScoredSalient, messages, show, show_json, step_progress, tell
+from fluents.cli.command import (
+    AsJson,
+    ScoredSalient,
+    changed,
+    messages,
+    show,
+    show_json,
+    step_progress,
+    tell,
+    with_options,
+)
 from fluents.cli.plan import PlannerOptions
 from fluents.errors import InputError
 from fluents.metrics import Metric
-from fluents.report.terminal import counted, plain
+from fluents.report.terminal import plain
 from fluents.scoring import Level, Mode, Scope
+from fluents.text.names import counted
 
 if TYPE_CHECKING:
     from fluents.evaluation import Evaluation

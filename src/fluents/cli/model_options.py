@@ -14,10 +14,9 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fluents import jsonl
-from fluents.cli.options import changed
-from fluents.cli.output import step_progress, tell
+from fluents.cli.command import changed, step_progress, tell
 from fluents.errors import InputError
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 
 if TYPE_CHECKING:
     from fluents.llm import LanguageModel, OnAnswer, Prices
@@ -34,7 +33,7 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """A language model as the command line names it. Each field is an option: see `options.with_options`."""
+    """A language model as the command line names it. Each field is an option: see `with_options`."""
 
     model: Annotated[str | None, _option(help="Model name, as the endpoint knows it.")] = None
     base_url: Annotated[

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Group, RenderableType
 
+from fluents.cli.command import AsJson, TraceFile, emit, messages, show, show_json, tell, with_options
 from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless
-from fluents.cli.options import with_options
-from fluents.cli.output import AsJson, TraceFile, emit, messages, show, show_json, tell
 from fluents.errors import InputError
-from fluents.report.terminal import counted, plain
-from fluents.text.names import one_line
+from fluents.report.terminal import plain
+from fluents.text.names import counted, one_line
 
 if TYPE_CHECKING:
     from fluents.planning.expressions import Repair

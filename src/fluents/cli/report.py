@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
+from fluents.cli.command import ScoredSalient, messages, tell, with_options
 from fluents.cli.eval import EmbedderChoice, Gold, ModeOption, warn
-from fluents.cli.options import with_options
-from fluents.cli.output import ScoredSalient, messages, tell
 from fluents.errors import InputError
 from fluents.report.terminal import plain
 

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from fluents.cli.command import OutputOptions, TraceFile, each_trace, with_options
 from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless, report_parse_failures
-from fluents.cli.options import with_options
-from fluents.cli.output import OutputOptions, TraceFile, each_trace
 from fluents.records import Trace
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import emit, report_skipped
+from fluents.cli.command import emit, report_skipped
 from fluents.errors import FluentsError
 from fluents.report.terminal import procedure_view
 

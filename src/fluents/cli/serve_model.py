@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import messages, show_json
+from fluents.cli.command import messages, show_json
 
 
 def serve_model(

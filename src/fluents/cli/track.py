@@ -13,12 +13,21 @@ from typing import IO, Annotated, Any
 import typer
 
 from fluents import jsonl
-from fluents.cli.options import with_options
-from fluents.cli.output import OutputOptions, Salient, messages, report_skipped, resumable_output, show, tell
+from fluents.cli.command import (
+    OutputOptions,
+    Salient,
+    messages,
+    report_skipped,
+    resumable_output,
+    show,
+    tell,
+    with_options,
+)
 from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
-from fluents.report.terminal import counted, trace_view
+from fluents.report.terminal import trace_view
 from fluents.resumable import is_regular
+from fluents.text.names import counted
 from fluents.trackers import (
     ProgressBar,
     TraceSink,

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from fluents.cli.command import Salient, report_skipped, tell, with_options
 from fluents.cli.model_options import ModelOptions, open_model, report_parse_failures
-from fluents.cli.options import with_options
-from fluents.cli.output import Salient, report_skipped, tell
 from fluents.cli.track import InputOptions, SamplingOptions, TraceOptions, track_all
 from fluents.records import Procedure, Trace
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 
 if TYPE_CHECKING:
     from fluents.llm import LanguageModel, Question

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.options import with_options
-from fluents.cli.output import Salient
+from fluents.cli.command import Salient, with_options
 from fluents.cli.track import InputOptions, TraceOptions, track_all
 
 

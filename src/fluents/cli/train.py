@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from fluents.cli.options import with_options
-from fluents.cli.output import step_progress, tell
+from fluents.cli.command import step_progress, tell, with_options
 from fluents.cli.train_neural import neural, sweep
 from fluents.errors import UnknownNameError
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 from fluents.training.examples import PromptForm
 
 app = typer.Typer(

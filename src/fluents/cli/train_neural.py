@@ -10,11 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from fluents.cli.options import with_options
-from fluents.cli.output import messages, step_progress, tell
+from fluents.cli.command import messages, step_progress, tell, with_options
 from fluents.errors import InputError
 from fluents.neural.inputs import Style, SystemName
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 from fluents.training.neural_settings import DevMetric, Precision
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluents.cli.output import AsJson, messages, show, show_json, tell
+from fluents.cli.command import AsJson, messages, show, show_json, tell
 from fluents.errors import InputError
 
 app = typer.Typer(

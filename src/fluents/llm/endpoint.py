@@ -27,7 +27,7 @@ from fluents.llm.wire_format import (
     refused_parameter,
     retry_after,
 )
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 
 CONNECT_SECONDS = 20.0
 """Maximum time to connect: an answer may take long, but a server that is up accepts at once."""

@@ -6,7 +6,7 @@ import threading
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from fluents.jsonl import atomic_output, open_input, wrong_shape_is_input_error
 from fluents.records import Trace
 from fluents.scoring.alignment import first_three, steps_of
 from fluents.scoring.score import Figures, Score, ShareOf, Signature, Statistics, Total
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 
 VERDICTS = ("correct", "no change", "nonsense")
 """On a predicted (entity, attribute): it changes, it does not change, it makes no sense."""

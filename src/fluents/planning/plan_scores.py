@@ -19,7 +19,7 @@ from fluents.planning.reader import read_pddl
 from fluents.planning.states import InvalidPlanError, World
 from fluents.scoring.score import Figures, Ratio, Score, ShareOf, Signature, Statistics, StepRow, micro
 from fluents.task_records import PddlTask
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 
 PARTS = ("preconditions", "effects")
 COLUMNS = (

@@ -12,7 +12,7 @@ from typing import Any
 from fluents.planning.draft import ActionDraft, PddlDraft
 from fluents.planning.expressions import FIELDS, Expression, PddlError, PddlText, Repair, Symbol
 from fluents.planning.model import EQUALS, OBJECT, TRUE, Atom, Condition, Connective, Domain, Effect, Problem, Typed
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 
 _UNSUPPORTED = frozenset(
     {":functions", ":derived", ":durative-action", ":constraints", ":metric", "preference", "oneof", "probabilistic"}

@@ -19,8 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fluents.errors import InputError
 from fluents.records import Procedure, StateChange
-from fluents.text.names import fold, one_line
-from fluents.text.plurals import counted
+from fluents.text.names import counted, fold, one_line
 from fluents.text.template import NO_CHANGE_SENTENCE
 
 TEXTS = Path(__file__).parent / "texts"

@@ -15,7 +15,6 @@ from fluents.records import Trace
 from fluents.report.plots import Bar, Point, bars, letter, precision_recall
 from fluents.report.published_results import Published, published
 from fluents.report.score_tables import with_interval
-from fluents.report.terminal import counted
 from fluents.report.trace_page import asset, policy, short, template, visible
 from fluents.scoring import Mode
 from fluents.scoring.bootstrap import FEWEST, Intervals, part_intervals
@@ -23,6 +22,7 @@ from fluents.scoring.breakdowns import by_position, by_topic
 from fluents.scoring.score import Score, number
 from fluents.scoring.worst_steps import StepCase, best_steps, cases, worst_steps
 from fluents.text.embedders import STATIC, Embedder
+from fluents.text.names import counted
 
 METRICS = ("original", "cluster")
 TITLES = {"original": "Original metric (OpenPI)", "cluster": "Cluster metric (OpenPI-C)"}

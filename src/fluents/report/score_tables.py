@@ -12,10 +12,11 @@ from rich.text import Text
 
 from fluents.metrics.error_types import PRINTED
 from fluents.report.published_results import Published
-from fluents.report.terminal import counted, plain, table_of
+from fluents.report.terminal import plain, table_of
 from fluents.scoring.bootstrap import FEWEST, Comparison, Interval, Intervals
 from fluents.scoring.score import Score, number
 from fluents.scoring.worst_steps import StepCase
+from fluents.text.names import counted
 
 MAIN = ("f1", "accuracy", "r", "share")
 """The column that tells most, by whichever of these names a score has it."""

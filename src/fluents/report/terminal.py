@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fluents.records import Procedure, StateChange, Trace
 from fluents.task_records import CrepeCase, Likelihood
-from fluents.text.plurals import counted as counted
+from fluents.text.names import counted
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

@@ -21,8 +21,8 @@ from markupsafe import Markup
 
 from fluents.errors import InputError
 from fluents.records import LEAST_SURE, Provenance, Trace
-from fluents.report.terminal import counted
 from fluents.report.trace_layout import finite, matrix_of
+from fluents.text.names import counted
 
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters, those that reorder the text around them, and what cannot be written as UTF-8."""

@@ -15,7 +15,7 @@ from fluents.errors import InputError
 from fluents.records import StateChange, Trace
 from fluents.scoring import Mode, check_choice
 from fluents.task_records import CrepeCase
-from fluents.text.plurals import counted
+from fluents.text.names import counted
 from fluents.text.template import Parsed, parse
 
 STEP_MARK = "||"

@@ -27,6 +27,12 @@ def fold(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
+def counted(count: int, noun: str) -> str:
+    """ "no steps", "1 entity", "2,000 changes"."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count:,} {noun if count == 1 else plural}" if count else f"no {plural}"
+
+
 def plain_name(name: str) -> str:
     """A name or state as it is compared; what has no words ("+") stands for itself."""
     return " ".join(name_words(name)) or name.strip().casefold()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from fluents.cli.options import changed, with_options
+from fluents.cli.command import changed, with_options
 
 
 @dataclass(frozen=True)

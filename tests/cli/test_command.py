@@ -15,7 +15,7 @@ from rich.text import Text
 
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
-from fluents.cli.output import OutputOptions, each_trace
+from fluents.cli.command import OutputOptions, each_trace
 from fluents.errors import InputError
 from fluents.records import Procedure, Salience, StateChange, Trace
 from part_files import part_traces
