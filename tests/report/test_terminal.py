@@ -53,6 +53,8 @@ def test_confidences_are_shown_where_there_are_any_and_what_is_likely_wrong_is_d
     sure, unsure = (c.replace(confidence=share) for c, share in zip(trace.changes, (0.871, 0.2), strict=True))
     lines = _lines(trace_view(trace.replace(changes=(sure, unsure))), 140)
     assert [word for line in lines for word in line.split() if word.startswith("0.")] == ["0.87", "0.20"]
+    assert lines[-1] == "last column: confidence, 0 to 1"
+    assert "confidence" not in "".join(_lines(trace_view(trace), 140)), "where there are none"
     console = Console(width=140, force_terminal=True, color_system="standard")
     with console.capture() as capture:
         console.print(trace_view(trace.replace(changes=(sure, unsure))))

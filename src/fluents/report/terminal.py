@@ -54,6 +54,8 @@ def trace_view(trace: Trace) -> RenderableType:
     if trace.rejects:
         parts.append(Text(f"\n{counted(len(trace.rejects), 'answer')} could not be read", style="yellow"))
         parts += [plain(f"  step {r.step}: {r.reason}: {r.text[:200]}", "dim") for r in trace.rejects]
+    if sure:
+        parts.append(Text("\nlast column: confidence, 0 to 1", style="dim"))
     return Group(*parts)
 
 
