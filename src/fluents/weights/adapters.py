@@ -80,9 +80,9 @@ def _transcript(base: str, sha256: str) -> Adapter:
 
 
 _SHIPPED = (
-    _transcript("tiny", "8bf18f67100603247f8e58a733bd517af0661f42fb5e4fd17ca9a80f56a782e9"),
-    _transcript("small", "98aba93ec46216592cdd167db4f90101c175d6aca3dac3be3a46a6a052ea8839"),
-    _transcript("base", "bab1fe4ab11d05107fbd06a926ff805e848e33879532cb6f90066d1f863df597"),
+    _transcript("tiny", "99a07ad2863386869f6bdd353d2273c6868c253102c2ac244d8bf8464fb979a9"),
+    _transcript("small", "8aa89fd42eaa3aa623cf95faaee5aba4ed63019a7d9768283002f7534eff20e1"),
+    _transcript("base", "81afe35de9adc3867e930ec48594f0fa8100e1654de78a6eb6e5f59c71bc9ab6"),
     _openpi(
         "openpi-c", "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45", "for tiny, trained on OpenPI-C"
     ),
