@@ -29,6 +29,11 @@ def test_an_old_name_names_the_new_one(old: tuple[str, ...], new: str) -> None:
     assert f"this command is now `{new}`" in fails(*old)
 
 
+def test_an_adapter_of_another_form_is_not_refined() -> None:
+    pytest.importorskip("torch", reason="training: pip install 'fluents[train]'")
+    assert "only transcript-1 can be refined" in fails("train", "refine", "both", "--out", "runs/x")
+
+
 @pytest.mark.parametrize("adapter", ["yours", "nothing.gguf", __file__])
 def test_a_wrong_adapter_is_told_at_once(adapter: str) -> None:
     assert fails("serve-model", "--port", "0", "--adapter", adapter).startswith("error: ")

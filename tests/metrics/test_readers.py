@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.metrics.readers import match_values, readers
+from fluents.metrics.readers import match_values, readers, soft_f1
 from fluents.records import Procedure, StateChange, Trace
 
 ENTITIES = ("water", "pot", "stove", "cook")
@@ -62,6 +62,18 @@ def test_saying_a_thing_again_no_better_never_raises_the_soft_score(
 
 def _overlaps(gold: list[StateChange], said: StateChange) -> int:
     return sum(match_values([one], [said])[0] > 0 for one in gold)
+
+
+@given(changes, changes)
+def test_a_prediction_adds_what_the_score_loses_without_it(gold: list[StateChange], pred: list[StateChange]) -> None:
+    """The score of a single step, which training uses, is that of the metric."""
+
+    def score(said: list[StateChange]) -> float:
+        return float(readers([trace(*gold, steps=1)], [trace(*said, steps=1)])["soft"]["f1"]) / 100
+
+    f1, gains = soft_f1(gold, pred)
+    assert f1 == pytest.approx(score(pred))
+    assert gains == pytest.approx([f1 - score(pred[:place] + pred[place + 1 :]) for place in range(len(pred))])
 
 
 @given(changes, changes, st.data())

@@ -1,4 +1,4 @@
-"""fluents train adapter | neural | sweep | sample"""
+"""fluents train adapter | refine | neural | sweep | sample"""
 
 from __future__ import annotations
 
@@ -93,6 +93,56 @@ def adapter(
                 progress((event["epoch"] - 1) * event["steps"] + event["step"], event["steps"] * event["epochs"])
 
         path = train_adapter(data, out, dev=dev or (), limit=limit, report=report, **asdict(options))
+    tell(f"wrote {path}")
+
+
+@app.command()
+def refine(
+    adapter: Annotated[str, typer.Argument(help="Name of a shipped adapter, or a GGUF file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the adapter, the rewards and the checkpoints.")],
+    data: Annotated[
+        list[str], typer.Option(help="Dataset, such as fluents, or file of traces. Repeat for several.")
+    ] = [  # noqa: B006
+        "fluents"
+    ],
+    model: Annotated[str | None, typer.Option(help="Base weights, if they are a GGUF file of your own.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds of sampling and training.")] = 6,
+    procedures: Annotated[int, typer.Option(min=1, help="Number of procedures per round.")] = 128,
+    samples: Annotated[int, typer.Option(min=2, help="Number of answers per step.")] = 8,
+    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens that an answer may have.")] = 176,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
+) -> None:
+    """Refine a trained adapter: sample its answers, and reward those that agree with the annotation (soft F1).
+
+    Needs a GPU for more than a few procedures. An interrupted run continues after its last complete round when you
+    start it again. The adapter is the mean over the last half of the rounds.
+
+    Example: `fluents train refine runs/mine/adapter.gguf --data fluents --rounds 6 --out runs/better`
+    """
+    from fluents.training.refinement import refine_adapter
+
+    with step_progress(f"refining {out.name}", 0) as progress:
+
+        def report(event: dict[str, Any]) -> None:
+            if "reward" in event:
+                tell(json.dumps(event))
+            else:
+                progress(int(100 * (event["round"] - 1 + event["share"])), 100 * event["rounds"])
+
+        path = refine_adapter(
+            adapter,
+            data,
+            out,
+            model=model,
+            rounds=rounds,
+            procedures=procedures,
+            samples=samples,
+            learning_rate=learning_rate,
+            max_tokens=max_tokens,
+            seed=seed,
+            report=report,
+        )
     tell(f"wrote {path}")
 
 

@@ -118,12 +118,32 @@ def _steps(alignment: Alignment) -> Iterator[_Step]:
 
 def match_values(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> list[float]:
     """For each prediction the ROUGE-L with the gold change it is matched to, 0 where it is matched to none."""
-    values = [0.0] * len(pred)
-    if gold and pred:
-        meant, said = ([Answer.of_sentence(change.templated) for change in side] for side in (gold, pred))
-        table = np.array([[rouge(one, other) for other in said] for one in meant])
-        for row, column in zip(*linear_sum_assignment(-table), strict=True):
-            values[column] = float(table[row, column])
+    return _matched(_likeness(gold, pred))
+
+
+def soft_f1(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> tuple[float, list[float]]:
+    """The soft F1 of a step, and what each prediction adds to it: F1 minus F1 without the prediction."""
+    table = _likeness(gold, pred)
+
+    def f1(part: Floats) -> float:
+        return _soft(len(gold), part.shape[1], sum(_matched(part)))[2]
+
+    whole = f1(table)
+    return whole, [whole - f1(np.delete(table, column, axis=1)) for column in range(len(pred))]
+
+
+def _likeness(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> Floats:
+    """The ROUGE-L of every gold change (a row) with every prediction (a column)."""
+    meant, said = ([Answer.of_sentence(change.templated) for change in side] for side in (gold, pred))
+    found = [rouge(one, other) for one in meant for other in said]
+    return np.array(found, dtype=float).reshape(len(gold), len(pred))
+
+
+def _matched(table: Floats) -> list[float]:
+    """For each column its value in the best assignment, 0 where it has none."""
+    values = [0.0] * table.shape[1]
+    for row, column in zip(*linear_sum_assignment(-table), strict=True):
+        values[column] = float(table[row, column])
     return values
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, TypeVar, get_args
 
 from fluents.data.datasets import DATASETS
 from fluents.data.file_formats import read_traces
@@ -71,15 +71,19 @@ TRANSCRIPT = {
 STEPS = AdapterSettings(epochs=3, learning_rate=7e-4, batch=32, rank=32, scale=1.0, max_tokens=1024)
 """The settings of the shipped adapters for the published metrics."""
 
-_LOG = "checkpoint.json"
+LOG = "checkpoint.json"
+"""The log of an unfinished run."""
 
 
-class TaughtTokens(NamedTuple):
+@dataclass(frozen=True)
+class TaughtTokens:
     """Token ids, and for each whether the model learns to write it."""
 
     ids: list[int]
     taught: list[bool]
 
+
+_Tokens = TypeVar("_Tokens", bound=TaughtTokens)
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -130,7 +134,7 @@ def train_adapter(
     if prompt == "transcript" and (unused := [name for name in _OF_STEPS if given[name] is not None]):
         raise InputError(f"`{unused[0]}` has no effect on transcripts", fix="leave it out, or set `prompt` to steps")
     settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
-    taught, measured = _sources(data, dev)
+    taught, measured = sources(data, dev)
     several = len(taught) > 1
     return train(
         base_file(model)[0],
@@ -147,8 +151,8 @@ def train_adapter(
 _OF_STEPS = ("unknown_count", "one_pass")
 
 
-def _sources(data: str | Path | Sequence[str | Path], dev: str | Path | Sequence[str | Path]) -> tuple[list[str], ...]:
-    """(what to train on, what to measure on)."""
+def sources(data: str | Path | Sequence[str | Path], dev: str | Path | Sequence[str | Path]) -> tuple[list[str], ...]:
+    """(what to train on, what to measure on): the splits of datasets, or files."""
     taught, measured = [], [str(source) for source in ([dev] if isinstance(dev, str | Path) else dev)]
     for name in map(str, [data] if isinstance(data, str | Path) else data):
         if name in DATASETS and not Path(name).exists():
@@ -187,8 +191,8 @@ def train(
         "data": digest(train_examples),
         "dev": digest(dev_examples),
     }
-    log = log_so_far(out / _LOG, about)
-    run = _Run(base, out, settings)
+    log = log_so_far(out / LOG, about)
+    run = AdapterRun(base, out, settings)
     run.resume(len(log))
     dev = run.taught(example.pieces() for example in dev_examples)
     per_epoch = math.ceil(len(train_examples) / settings.batch)
@@ -202,7 +206,7 @@ def train(
         if not items:
             raise InputError("no training example fits into `max_tokens`")
         losses, began = [], time.monotonic()
-        for number, batch in enumerate(_batches(items, settings.batch, rng), start=1):
+        for number, batch in enumerate(batches(items, settings.batch, rng), start=1):
             losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))
             report(
                 {
@@ -222,7 +226,6 @@ def train(
         log.append(finite(entry))
         report(log[-1])
         run.checkpoint(log, about)
-    adapter = out / "adapter.gguf"
     facts = AdapterFacts(
         base=next((known.release for known in BASES.values() if known.sha256 == about["base"]), base.stem),
         base_sha256=sha256_of(base),
@@ -231,18 +234,18 @@ def train(
         data=tuple(data) or ("unnamed",),
         data_sha256=digest(train_examples),
     )
-    write_adapter(run.model, adapter, settings.rank * settings.scale, out.resolve().name, facts)
-    summary = {"settings": asdict(settings), "examples": len(train_examples), "device": run.device_name, "log": log}
-    (out / "train.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    return adapter
+    return run.finish(facts, {"settings": asdict(settings), "examples": len(train_examples), "log": log})
 
 
-class _Run:
-    """The model, its optimiser and their checkpoints."""
+class AdapterRun:
+    """The model, its optimiser and their checkpoints.
 
-    def __init__(self, base: Path, out: Path, settings: AdapterSettings) -> None:
+    There is a checkpoint after each `unit` of the run, named for it; the last ones are kept, as many as `kept`.
+    """
+
+    def __init__(self, base: Path, out: Path, settings: AdapterSettings, *, unit: str = "epoch", kept: int = 1) -> None:
         out.mkdir(parents=True, exist_ok=True)
-        self.settings, self.out = settings, out
+        self.settings, self.out, self._unit, self._kept = settings, out, unit, kept
         self.device = best_device()
         self.device_name = torch.cuda.get_device_name() if self.device == "cuda" else "CPU"
         torch.manual_seed(settings.seed)
@@ -298,7 +301,12 @@ class _Run:
         return total / count
 
     def _loss(self, batch: Sequence[TaughtTokens]) -> tuple[Any, int]:
-        """(mean loss over the target tokens, their number); logits are computed for those positions only."""
+        """(mean loss over the target tokens, their number)."""
+        found = self.log_probabilities(batch)
+        return -found.mean(), len(found)
+
+    def log_probabilities(self, batch: Sequence[TaughtTokens]) -> Any:
+        """Of the target tokens of a batch, one after the other; logits are computed for their positions only."""
         width = max(len(tokens.ids) for tokens in batch)
         ids = torch.full((len(batch), width), self.end)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
@@ -314,22 +322,33 @@ class _Run:
             hidden = causal.model(input_ids=ids, attention_mask=mask).last_hidden_state
             logits = causal.lm_head(hidden[:, :-1][wanted[:, 1:]])
         gold = ids[:, 1:][wanted[:, 1:]]
-        return torch.nn.functional.cross_entropy(logits.float(), gold), len(gold)
+        return -torch.nn.functional.cross_entropy(logits.float(), gold, reduction="none")
 
     def checkpoint(self, log: Sequence[dict[str, Any]], about: dict[str, Any]) -> None:
-        """Save weights and optimiser after an epoch; the log, written last, says that they are complete."""
-        save_state(self.out / f"epoch-{len(log)}.safetensors", self.trained, self.optimizer)
-        with atomic_output(self.out / _LOG) as stream:
+        """Save weights and optimiser; the log, written last, says that they are complete."""
+        save_state(self.checkpoint_file(len(log)), self.trained, self.optimizer)
+        with atomic_output(self.out / LOG) as stream:
             stream.write(json.dumps(about | {"log": list(log)}).encode())
-        (self.out / f"epoch-{len(log) - 1}.safetensors").unlink(missing_ok=True)
+        self.checkpoint_file(len(log) - self._kept).unlink(missing_ok=True)
 
-    def resume(self, epoch: int) -> None:
-        """Load the checkpoint of an epoch; nothing for a new run."""
-        if epoch:
-            load_state(self.out / f"epoch-{epoch}.safetensors", self.trained, self.optimizer)
+    def resume(self, number: int) -> None:
+        """Load the checkpoint after so many units; nothing for a new run."""
+        if number:
+            load_state(self.checkpoint_file(number), self.trained, self.optimizer)
+
+    def checkpoint_file(self, number: int) -> Path:
+        return self.out / f"{self._unit}-{number}.safetensors"
+
+    def finish(self, facts: AdapterFacts, summary: dict[str, Any]) -> Path:
+        """Write adapter.gguf, with these facts, and train.json."""
+        adapter = self.out / "adapter.gguf"
+        write_adapter(self.model, adapter, self.settings.rank * self.settings.scale, self.out.resolve().name, facts)
+        with atomic_output(self.out / "train.json") as stream:
+            stream.write((json.dumps(summary | {"device": self.device_name}, indent=1) + "\n").encode())
+        return adapter
 
 
-def _batches(items: Sequence[TaughtTokens], size: int, rng: random.Random) -> Iterator[list[TaughtTokens]]:
+def batches(items: Sequence[_Tokens], size: int, rng: random.Random) -> Iterator[list[_Tokens]]:
     """Batches of similar length in random order: random enough, with little padding."""
     shuffled = rng.sample(items, len(items))
     pool = size * 40

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluents.errors import InputError, needs_extra
-from fluents.weights.adapters import AdapterFacts
+from fluents.weights.adapters import AdapterFacts, unpacked
 
 with needs_extra("train"):
     import gguf
@@ -80,19 +81,56 @@ def write_adapter(model: Any, path: Path, alpha: float, name: str, facts: Adapte
     part.replace(path)
 
 
-def merge_adapter(model: Any, path: Path) -> None:
-    """Add a GGUF adapter to a transformers model's weights, in place."""
-    reader = gguf.GGUFReader(str(path))
+class LoraMatrices(NamedTuple):
+    """The matrices A and B of each adapted weight, by llama.cpp's name of it, in llama.cpp's order of rows."""
+
+    alpha: float
+    pairs: dict[str, tuple[Array, Array]]
+
+    @property
+    def rank(self) -> int:
+        return max(len(down) for down, _ in self.pairs.values())
+
+    def modules(self, model: Any) -> Iterator[tuple[Any, Array, Array]]:
+        """(module, A, B) of each weight of a transformers model, in transformers' order of rows."""
+        heads = _heads(model.config)
+        for name, (down, up) in self.pairs.items():
+            try:
+                _, block, short, _ = name.split(".")
+                module = model.get_submodule(f"model.layers.{block}.{_MODULES[short]}")
+            except (ValueError, KeyError, AttributeError):
+                raise InputError(f"the adapter changes {name}, which the base weights do not have") from None
+            yield module, down, unpermute(up, heads[short]) if short in heads else up
+
+
+def read_adapter(path: Path) -> LoraMatrices:
+    """The matrices of a GGUF adapter, packed or not."""
+    reader = gguf.GGUFReader(str(unpacked(path)))
     if gguf.Keys.Adapter.LORA_ALPHA not in reader.fields:
         raise InputError("this GGUF file is not a LoRA adapter", where=path)
-    alpha = float(reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents())
     tensors = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in reader.tensors}
-    heads = _heads(model.config)
+    names = [key.removesuffix(".lora_a") for key in tensors if key.endswith(".lora_a")]
+    if not names or any(f"{name}.lora_b" not in tensors for name in names):
+        raise InputError("this LoRA adapter is not complete", where=path)
+    pairs = {name: (tensors[f"{name}.lora_a"], tensors[f"{name}.lora_b"]) for name in names}
+    return LoraMatrices(float(reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()), pairs)
+
+
+def merge_adapter(model: Any, path: Path) -> None:
+    """Add a GGUF adapter to a transformers model's weights, in place."""
+    lora = read_adapter(path)
     with torch.no_grad():
-        for key in (key for key in tensors if key.endswith("lora_a")):
-            _, block, short, _ = key.split(".", 3)
-            down, up = tensors[key], tensors[key[:-1] + "b"]
-            if short in heads:
-                up = unpermute(up, heads[short])
-            weight = model.get_submodule(f"model.layers.{block}.{_MODULES[short]}").weight
-            weight += (torch.from_numpy(up @ down) * (alpha / down.shape[0])).to(weight)
+        for module, down, up in lora.modules(model):
+            module.weight += (torch.from_numpy(up @ down) * (lora.alpha / len(down))).to(module.weight)
+
+
+def load_adapter(model: Any, lora: LoraMatrices) -> None:
+    """Put the matrices of an adapter into a peft model of the same rank, to train on."""
+    with torch.no_grad():
+        for module, down, up in lora.modules(model.get_base_model()):
+            for layer, array in ((module.lora_A, down), (module.lora_B, up)):
+                weight = layer[model.active_adapter].weight
+                if weight.shape != array.shape:
+                    what = "this adapter belongs to other base weights, or its matrices are not all of one rank"
+                    raise InputError(what, fix="choose another adapter")
+                weight.copy_(torch.from_numpy(np.array(array, dtype=np.float32)))

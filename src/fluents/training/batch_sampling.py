@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fluents.errors import needs_extra
 from fluents.neural.network import best_device
@@ -66,20 +66,40 @@ def sample(
     model.set_attn_implementation(GROUPED)
     tokenizer = load_tokenizer(base)
     torch.manual_seed(seed)
-    encoded = [encode(tokenizer, prompt) for prompt in prompts]
-    wanted = [index for index in range(len(prompts)) for _ in range(sampling.samples)]
-    wanted.sort(key=lambda index: len(encoded[index]))  # like lengths together: little padding
-    found: list[list[str]] = [[] for _ in prompts]
-    for start in range(0, len(wanted), ROWS):
-        part = wanted[start : start + ROWS]
-        answers = _generate(model, [encoded[i] for i in part], sampling, end_token(tokenizer))
-        for index, tokens in zip(part, answers, strict=True):
-            found[index].append(tokenizer.decode(tokens, skip_special_tokens=True))
-        report(start + len(part), len(wanted))
-    return found
+    encoded = [ids for prompt in prompts for ids in [encode(tokenizer, prompt)] * sampling.samples]
+    written = generate(model, encoded, sampling, end_token(tokenizer), report=report)
+    answers = [tokenizer.decode(answer.ids, skip_special_tokens=True) for answer in written]
+    return [answers[start : start + sampling.samples] for start in range(0, len(answers), sampling.samples)]
 
 
-def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, end: int) -> list[list[int]]:
+class SampledTokens(NamedTuple):
+    """What a model wrote, with the end token if it came to that, and how likely each token was to the model."""
+
+    ids: list[int]
+    log_probabilities: list[float]
+    ended: bool
+
+
+def generate(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    sampling: Sampling,
+    end: int,
+    *,
+    rows: int = ROWS,
+    report: Callable[[int, int], None] = lambda _done, _all: None,
+) -> list[SampledTokens]:
+    """One answer to each prompt, in tokens; so many `rows` are written side by side."""
+    order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))  # like lengths together: little padding
+    found: dict[int, SampledTokens] = {}
+    for start in range(0, len(order), rows):
+        part = order[start : start + rows]
+        found.update(zip(part, _generate(model, [prompts[i] for i in part], sampling, end), strict=True))
+        report(start + len(part), len(order))
+    return [found[index] for index in range(len(prompts))]
+
+
+def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, end: int) -> list[SampledTokens]:
     """The tokens that follow each prompt. Finished sequences are dropped from the batch on the way."""
     device = model.device
     with torch.inference_mode():
@@ -87,20 +107,26 @@ def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, 
         position = (mask.cumsum(-1) - 1).clamp(min=0)
         cache = DynamicCache(config=model.config)
         written = torch.full((len(prompts), sampling.max_tokens), end, device=device)
+        likely = torch.zeros((len(prompts), sampling.max_tokens), device=device)
         rows = torch.arange(len(prompts), device=device)  # which prompts the rows of the batch belong to
         ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
         for step in range(sampling.max_tokens):
-            logits = model(
-                input_ids=current,
-                attention_mask=mask,
-                position_ids=position,
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=1,
-            ).logits[:, -1]
-            token = _pick(logits.float(), sampling)
+            logits = (
+                model(
+                    input_ids=current,
+                    attention_mask=mask,
+                    position_ids=position,
+                    past_key_values=cache,
+                    use_cache=True,
+                    logits_to_keep=1,
+                )
+                .logits[:, -1]
+                .float()
+            )
+            token = _pick(logits, sampling)
             token[ended] = end
             written[rows, step] = token
+            likely[rows, step] = logits.gather(-1, token[:, None]).squeeze(-1) - logits.logsumexp(-1)
             ended |= token == end
             position = position[:, -1:] + 1
             if step % 8 == 7:  # not every time: dropping copies the cache
@@ -112,7 +138,11 @@ def _generate(model: Any, prompts: Sequence[Sequence[int]], sampling: Sampling, 
                 position, ended = position[keep], ended[keep]
             mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=-1)
             current = token[:, None]
-    return [tokens[: tokens.index(end)] if end in tokens else tokens for tokens in written.tolist()]
+    found = []
+    for tokens, values in zip(written.tolist(), likely.tolist(), strict=True):
+        length = tokens.index(end) + 1 if end in tokens else len(tokens)
+        found.append(SampledTokens(tokens[:length], values[:length], end in tokens))
+    return found
 
 
 def _left_padded(prompts: Sequence[Sequence[int]], padding: int, device: Any) -> tuple[Any, Any]:
@@ -127,10 +157,15 @@ def _left_padded(prompts: Sequence[Sequence[int]], padding: int, device: Any) ->
 
 
 def _pick(logits: Any, sampling: Sampling) -> Any:
-    """The next token: the likeliest at temperature 0, else temperature, then top-k, then top-p, as llama.cpp does."""
+    """The next token: the likeliest at temperature 0, else temperature, then top-k, then top-p, as llama.cpp does.
+
+    A top-k of 0 and a top-p of 1 leave out nothing.
+    """
     if sampling.temperature == 0:
         return logits.argmax(-1)
-    values, tokens = (logits / sampling.temperature).topk(sampling.top_k, dim=-1)
+    if sampling.top_k == 0 and sampling.top_p == 1:  # without sorting the vocabulary
+        return torch.multinomial((logits / sampling.temperature).softmax(-1), 1).squeeze(-1)
+    values, tokens = (logits / sampling.temperature).topk(sampling.top_k or logits.shape[-1], dim=-1)
     probabilities = values.softmax(-1)
     before = probabilities.cumsum(-1) - probabilities
     probabilities[before >= sampling.top_p] = 0

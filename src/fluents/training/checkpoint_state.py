@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,18 @@ def load_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> Non
             where=file,
             fix="start again in an empty folder",
         ) from None
+
+
+def load_mean(files: Sequence[Path], parameters: Mapping[str, Any], optimizer: Any) -> None:
+    """Load the mean of the parameters in several such files; the optimiser is of no use afterwards."""
+    total = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
+    for file in files:
+        load_state(file, parameters, optimizer)
+        for name, parameter in parameters.items():
+            total[name] += parameter.detach() / len(files)
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(total[name])
 
 
 def finite(entry: Mapping[str, Any]) -> dict[str, Any]:

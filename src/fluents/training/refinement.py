@@ -1,0 +1,367 @@
+"""Refine a trained adapter on the metric itself: sample answers, make the better ones likelier (policy gradient).
+
+`train adapter` teaches the words of the annotation, after annotated earlier steps. A tracker goes on from its own
+answers and is scored by soft F1 (`fluents.metrics.readers`). So here the model answers procedures several times, seeing
+what it said before; `fluents.training.advantages` says how good each token was; a clipped policy gradient makes the
+good ones likelier, with the likelihood of the annotation mixed in.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from fluents.data.file_formats import read_traces
+from fluents.download import sha256_of
+from fluents.errors import InputError, needs_extra
+from fluents.prompts.transcript import VERSION, Transcript
+from fluents.records import Trace
+from fluents.trackers.embedded import Sampling
+from fluents.training.adapter import (
+    LOG,
+    AdapterRun,
+    AdapterSettings,
+    Report,
+    TaughtTokens,
+    batches,
+    sources,
+)
+from fluents.training.adapter_file import load_adapter, read_adapter
+from fluents.training.advantages import JudgedAnswer, answer_advantages, judged, token_advantages, usual_gain
+from fluents.training.base_model import encode
+from fluents.training.batch_sampling import GROUPED, SampledTokens, generate
+from fluents.training.checkpoint_state import finite, load_mean, log_so_far
+from fluents.training.examples import TranscriptExample, digest
+from fluents.weights import BASES
+from fluents.weights.adapters import open_embedded
+
+with needs_extra("train"):
+    import torch
+
+
+@dataclass(frozen=True)
+class RefinementSettings:
+    """The hyperparameters of a refinement."""
+
+    rounds: int = 6
+    procedures: int = 128
+    """In each round."""
+    samples: int = 8
+    """Answers to each step."""
+    learning_rate: float = 1e-4
+    """At its highest; it rises over the first updates, then falls on a line to a tenth."""
+    warmup: int = 10
+    """Updates."""
+    annotation: float = 0.3
+    """Weight of the annotation's likelihood beside four samples; it grows with their number."""
+    clip_below: float = 0.2
+    clip_above: float = 0.25
+    """A token that became so much less or more likely in this round gets no further."""
+    max_gradient: float = 0.5
+    batch: int = 8
+    accumulated: int = 4
+    """Batches to an update."""
+    min_steps: int = 3
+    max_steps: int = 8
+    """Of the procedures that are taken."""
+    max_tokens: int = 176
+    """Of an answer."""
+    context: int = 1152
+    """Tokens: the steps after which a transcript would be longer are left out."""
+    seed: int = 1
+
+
+LEARNING_RATES = {"tiny": 5e-4, "small": 1.5e-4, "base": 1e-4}
+"""What was best on `fluents:dev`, by base weights."""
+
+_ROWS = 512
+"""Answers that are written side by side."""
+
+
+def refine_adapter(
+    adapter: str | Path,
+    data: str | Path | Sequence[str | Path] = ("fluents",),
+    out: str | Path = "runs/refined",
+    *,
+    model: str | Path | None = None,
+    rounds: int = 6,
+    procedures: int = 128,
+    samples: int = 8,
+    learning_rate: float | None = None,
+    max_tokens: int = 176,
+    seed: int = 1,
+    report: Report | None = None,
+) -> Path:
+    """Refine an adapter that reads transcripts, by policy gradient on soft F1; returns the path of `out`/adapter.gguf.
+
+    `adapter` is a shipped one by name or a file; a dataset's name in `data` means its train split; `model` is needed
+    only for an adapter of a GGUF file that fluents does not know. A `learning_rate` of None is chosen by the base
+    weights. `report` is told how far the run is, and of every round. A run that was interrupted goes on after its last
+    whole round.
+
+    >>> better = refine_adapter("runs/mine/adapter.gguf", data=["fluents", "mine.jsonl"], out="runs/better")
+    """
+    embedded = open_embedded(model, adapter)
+    facts, path = embedded.adapter.facts, embedded.adapter.path
+    if facts.prompt != VERSION:
+        raise InputError(
+            f"the adapter was trained with the prompt {facts.prompt}, and only {VERSION} can be refined",
+            where=path,
+            fix="train one with `fluents train adapter`",
+        )
+    size = next((name for name, base in BASES.items() if base.sha256 == facts.base_sha256), "base")
+    settings = RefinementSettings(
+        rounds=rounds,
+        procedures=procedures,
+        samples=samples,
+        learning_rate=LEARNING_RATES[size] if learning_rate is None else learning_rate,
+        max_tokens=max_tokens,
+        seed=seed,
+    )
+    if samples < 2:
+        raise InputError(f"`samples` is {samples}: an answer is compared with others", fix="at least 2")
+    taught, _ = sources(data, ())
+    examples = [TranscriptExample(t) for source in taught for t in read_traces(source) if _is_usable(t, settings)]
+    if not examples:
+        what = f"no procedure in `data` has {settings.min_steps} to {settings.max_steps} steps, all annotated"
+        raise InputError(what, fix="give other `data`")
+    names = dict.fromkeys((*facts.data, *(Path(source).name for source in taught)))
+    base, folder, tell = embedded.base_path(), Path(out), report or (lambda _: None)
+    about = {
+        "refinement": asdict(settings),
+        "base": sha256_of(base),
+        "adapter": embedded.adapter.sha256,
+        "data": digest(examples),
+    }
+    log = log_so_far(folder / LOG, about)
+    averaged = math.ceil(rounds / 2)
+    run = _adapter_run(base, path, folder, settings, kept=averaged)
+    run.resume(len(log))
+    for number, drawn in enumerate(_rounds(examples, settings), start=1):
+        if number <= len(log):
+            continue
+        log.append(_round(run, number, drawn, settings, log[-1]["updates"] if log else 0, tell))
+        tell(log[-1])
+        run.checkpoint(log, about)
+    last = range(rounds - averaged + 1, rounds + 1)
+    load_mean([run.checkpoint_file(number) for number in last], run.trained, run.optimizer)
+    facts = replace(facts, data=tuple(names), data_sha256=digest(examples))
+    return run.finish(facts, {"refinement": asdict(settings), "procedures": len(examples), "log": log})
+
+
+def _is_usable(trace: Trace, settings: RefinementSettings) -> bool:
+    steps = len(trace.procedure.steps)
+    fits = settings.min_steps <= steps <= settings.max_steps
+    return bool(trace.changes) and fits and len(trace.covered_steps) == steps
+
+
+def _round(
+    run: AdapterRun,
+    number: int,
+    examples: Sequence[TranscriptExample],
+    settings: RefinementSettings,
+    before: int,
+    report: Report,
+) -> dict[str, Any]:
+    """Sample and train; the entry in the log. There were `before` updates."""
+
+    def tell(share: float) -> None:
+        report({"round": number, "rounds": settings.rounds, "share": share})
+
+    began = time.monotonic()
+    rng = random.Random(f"{settings.seed}-{number}")  # of the round alone, so that a resumed run draws the same
+    torch.manual_seed(settings.seed * 1000 + number)
+    groups = sample_procedures(run, [example.trace for example in examples], settings, lambda done: tell(done / 2))
+    items = [*weighed_tokens(run, groups), *_annotations(run, examples, settings)]
+    cut = list(batches(items, settings.batch, rng))
+    updates = [cut[start : start + settings.accumulated] for start in range(0, len(cut), settings.accumulated)]
+    for index, update in enumerate(updates, start=1):
+        done = index / len(updates)
+        rising = min(1.0, (before + index) / settings.warmup)
+        falling = 1 - 0.9 * (number - 1 + done) / settings.rounds
+        _update(run, update, settings, settings.learning_rate * rising * falling)
+        tell(0.5 + done / 2)
+    answers = [step.answer for group in groups for sample in group for step in sample]
+    entry = {
+        "round": number,
+        "reward": round(fmean(answer.f1 for answer in answers), 4),
+        "changes_per_step": round(fmean(len(answer.changes) for answer in answers), 2),
+        "updates": before + len(updates),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+    return finite(entry)
+
+
+def _adapter_run(base: Path, adapter: Path, out: Path, settings: RefinementSettings, kept: int) -> AdapterRun:
+    """A run that begins with the matrices of the adapter."""
+    lora = read_adapter(adapter)
+    plain = AdapterSettings(
+        learning_rate=settings.learning_rate,
+        weight_decay=0.0,
+        rank=lora.rank,
+        scale=lora.alpha / lora.rank,
+        max_tokens=settings.context,
+        seed=settings.seed,
+    )
+    run = AdapterRun(base, out, plain, unit="round", kept=kept)
+    load_adapter(run.model, lora)
+    for group in run.optimizer.param_groups:
+        group["betas"] = (0.9, 0.95)  # a round has some forty updates: older gradients are of another round
+    return run
+
+
+def _rounds(examples: Sequence[TranscriptExample], settings: RefinementSettings) -> Iterator[list[TranscriptExample]]:
+    """The procedures of each round; none comes again before all have come."""
+    rng = random.Random(settings.seed)
+    size = min(settings.procedures, len(examples))
+    waiting: list[TranscriptExample] = []
+    for _ in range(settings.rounds):
+        if len(waiting) < size:
+            waiting += rng.sample(examples, len(examples))
+        yield waiting[:size]
+        del waiting[:size]
+
+
+class SampledStep(NamedTuple):
+    """An answer to a step: what the model had read, what it wrote, and how good that is."""
+
+    prompt: list[int]
+    written: SampledTokens
+    answer: JudgedAnswer
+
+
+def sample_procedures(
+    run: AdapterRun, traces: Sequence[Trace], settings: RefinementSettings, tell: Callable[[float], None]
+) -> list[list[list[SampledStep]]]:
+    """For each procedure the samples, each with its steps, as far as there is room for the transcript."""
+    rows = [trace for trace in traces for _ in range(settings.samples)]
+    transcripts = [Transcript(trace.procedure) for trace in rows]
+    found: list[list[SampledStep]] = [[] for _ in rows]
+    longest = max(len(trace.procedure.steps) for trace in rows)
+    for step in range(1, longest + 1):
+        prompts = {
+            row: encode(run.tokenizer, transcripts[row].prompt)
+            for row, trace in enumerate(rows)
+            if len(found[row]) == step - 1 < len(trace.procedure.steps)
+        }
+        prompts = {row: ids for row, ids in prompts.items() if len(ids) + settings.max_tokens <= settings.context}
+        for (row, prompt), written in zip(prompts.items(), _answers(run, prompts.values(), settings), strict=True):
+            text = run.tokenizer.decode(written.ids[: len(written.ids) - written.ended], skip_special_tokens=False)
+            answer = judged(text, rows[row].at(step), step, ended=written.ended)
+            transcripts[row].answer(answer.changes)
+            found[row].append(SampledStep(prompt, written, answer))
+        tell(step / longest)
+    if not any(found):
+        raise InputError(f"no step has room for an answer of {settings.max_tokens} tokens", fix="lower `max_tokens`")
+    return [found[start : start + settings.samples] for start in range(0, len(found), settings.samples)]
+
+
+def _answers(run: AdapterRun, prompts: Iterable[list[int]], settings: RefinementSettings) -> list[SampledTokens]:
+    """At temperature 1 and from the whole vocabulary: the probabilities are those that are trained."""
+    sampling = Sampling(samples=1, temperature=1.0, top_k=0, top_p=1.0, max_tokens=settings.max_tokens)
+    model = run.model.get_base_model()
+    model.set_attn_implementation(GROUPED)
+    try:
+        with torch.autocast(run.device, dtype=torch.bfloat16, enabled=run.device == "cuda"):
+            return generate(model, list(prompts), sampling, run.end, rows=_ROWS)
+    finally:
+        model.set_attn_implementation("eager")
+
+
+@dataclass(frozen=True)
+class WeighedTokens(TaughtTokens):
+    """Tokens, and for those that are taught, in their order, how good each is and its log-probability at sampling.
+
+    The annotation was not sampled: there the log-probability is NaN.
+    """
+
+    advantages: list[float] = field(default_factory=list)
+    sampled: list[float] = field(default_factory=list)
+
+
+def weighed_tokens(run: AdapterRun, groups: Sequence[Sequence[Sequence[SampledStep]]]) -> Iterator[WeighedTokens]:
+    """The samples as sequences to train on."""
+    usual = usual_gain(step.answer for group in groups for sample in group for step in sample)
+    for group in groups:
+        advantages: dict[tuple[int, int], float] = {}
+        for step in range(max(map(len, group))):
+            there = [number for number, sample in enumerate(group) if len(sample) > step]
+            values = answer_advantages([group[number][step].answer for number in there])
+            advantages |= {(number, step): value for number, value in zip(there, values, strict=True)}
+        for number, sample in enumerate(group):
+            worth = [
+                token_advantages(step.answer, advantages[number, place], _lines(run, step.written), usual)
+                for place, step in enumerate(sample)
+            ]
+            yield from _sequences(sample, worth)
+
+
+def _lines(run: AdapterRun, written: SampledTokens) -> Iterator[int | None]:
+    """The number of the line that each token belongs to; None for the end token."""
+    line = 0
+    for token in written.ids:
+        if token == run.end:
+            yield None
+        else:
+            yield line
+            line += run.tokenizer.decode([token], skip_special_tokens=False).count("\n")
+
+
+def _sequences(steps: Sequence[SampledStep], worth: Sequence[list[float]]) -> Iterator[WeighedTokens]:
+    """One sequence for all steps, as long as each prompt goes on from what was written.
+
+    It does not where lines were dropped: the next step was asked with what was kept, and begins a new sequence.
+    """
+    now = WeighedTokens([], [])
+    for (prompt, written, _), advantages in zip(steps, worth, strict=True):
+        if prompt[: len(now.ids)] != now.ids:
+            yield now
+            now = WeighedTokens([], [])
+        read = prompt[len(now.ids) :]
+        now = WeighedTokens(
+            now.ids + read + written.ids,
+            now.taught + [False] * len(read) + [True] * len(written.ids),
+            now.advantages + advantages,
+            now.sampled + written.log_probabilities,
+        )
+    if now.ids:
+        yield now
+
+
+def _annotations(
+    run: AdapterRun, examples: Iterable[TranscriptExample], settings: RefinementSettings
+) -> Iterator[WeighedTokens]:
+    for tokens in run.taught(example.pieces() for example in examples):
+        count = sum(tokens.taught)
+        weight = settings.annotation * settings.samples / 4
+        yield WeighedTokens(tokens.ids, tokens.taught, [weight] * count, [math.nan] * count)
+
+
+def _update(
+    run: AdapterRun, update: Sequence[Sequence[WeighedTokens]], settings: RefinementSettings, learning_rate: float
+) -> None:
+    for batch in update:
+        advantages, sampled = (
+            torch.tensor(values, device=run.device)
+            for values in ([x for one in batch for x in one.advantages], [x for one in batch for x in one.sampled])
+        )
+        loss = policy_loss(run.log_probabilities(batch), sampled, advantages, settings.clip_below, settings.clip_above)
+        (loss / len(update)).backward()
+    torch.nn.utils.clip_grad_norm_(run.trained.values(), settings.max_gradient)
+    for group in run.optimizer.param_groups:
+        group["lr"] = learning_rate
+    run.optimizer.step()
+    run.optimizer.zero_grad(set_to_none=True)
+
+
+def policy_loss(log_probabilities: Any, sampled: Any, advantages: Any, below: float = 0.2, above: float = 0.25) -> Any:
+    """The mean of the clipped policy gradient over tokens; where `sampled` is NaN, of the weighed likelihood."""
+    before = torch.where(sampled.isnan(), log_probabilities.detach(), sampled)
+    ratio = (log_probabilities - before).clamp(-4, 4).exp()
+    return -torch.minimum(ratio * advantages, ratio.clamp(1 - below, 1 + above) * advantages).mean()
