@@ -21,13 +21,15 @@ from fluents.text.names import counted
 @with_options
 def ask(
     source: Annotated[str, typer.Argument(help="A text, a web page, traces, or a dataset; - reads standard input.")],
-    question: Annotated[str | None, typer.Argument(help="What is asked. CREPE cases have their own events.")] = None,
-    states: Annotated[
-        Literal["none", "all", "salient"], typer.Option(help="States that a judgement may rest on.")
-    ] = "all",
+    question: Annotated[
+        str | None, typer.Argument(help="The question. Leave it out for CREPE, which has its own.")
+    ] = None,
+    states: Annotated[Literal["none", "all", "salient"], typer.Option(help="States to base judgements on.")] = "all",
     min_salience: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, max=5, help="Salient: minimum predicted salience in a step. Default: 3."),
+        typer.Option(
+            metavar="X", min=0, max=5, help="With --states salient: minimum predicted salience in the step. Default: 3."
+        ),
     ] = None,
     method: Annotated[Literal["offline", "prompted"], typer.Option(help="Built-in model, or a language model.")] = (
         "offline"

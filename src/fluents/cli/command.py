@@ -134,7 +134,7 @@ class ScoredSalient(Salient):
     """Likewise, for a score, where gold and predictions may have different raters."""
 
     salience_rater: Annotated[
-        str | None, typer.Option(help="Rater whose ratings decide, such as A1; the built-in rater rates the rest.")
+        str | None, typer.Option(help="Use the ratings of this rater, such as A1; the built-in rater fills the gaps.")
     ] = None
 
     @property

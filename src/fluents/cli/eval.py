@@ -136,7 +136,7 @@ def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient:
 @app.command()
 @with_options
 def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """OpenPI2.0: complete answers, with entity, attribute and both states.
+    """Score complete changes as OpenPI2.0 does: entity, attribute and both states.
 
     Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
     """
@@ -212,14 +212,15 @@ def salience(
 def crepe(
     pred: Annotated[list[str], typer.Option("--pred", help="Predictions; several are shown in one table.")],
     gold: Annotated[
-        str | None, typer.Option("--gold", help="Gold, such as crepe:dev. Default: what the predictions answer.")
+        str | None,
+        typer.Option("--gold", help="Gold, such as crepe:dev. Default: the dataset that the predictions name."),
     ] = None,
     mode: ModeOption = "compat",
-    price_in: Annotated[float, typer.Option(min=0, help="Price per million input tokens, for the cost.")] = 0.0,
+    price_in: Annotated[float, typer.Option(min=0, help="Price per million input tokens; adds a cost column.")] = 0.0,
     price_out: Annotated[float, typer.Option(min=0, help="Price per million output tokens.")] = 0.0,
     as_json: AsJson = False,
 ) -> None:
-    """CREPE (2023): whether each step makes an event more likely, less likely, or neither.
+    """Score CREPE answers (2023): does a step make an event more likely, less likely, or neither?
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
 
@@ -231,7 +232,7 @@ def crepe(
 
     with messages.status("scoring"):
         found = evaluate_answers(gold, pred, mode=mode)
-    if len(found) == 1:
+    if len(found) == 1 and not price_in + price_out:
         _show(found[0].evaluation, as_json)
         return
     for one in found:

@@ -40,17 +40,28 @@ class PlannerOptions:
 def plan(
     file: TraceFile = "-",
     goal: Annotated[
-        str | None, typer.Option(help='What to reach, such as "soup hot, bowl full". Default: the final states.')
+        str | None,
+        typer.Option(
+            help='What to reach, such as "soup hot, bowl full". Default: the final states of what is salient.'
+        ),
     ] = None,
     method: Annotated[
         Literal["compiled", "prompted"], typer.Option(help="Compile the states, or have a language model write PDDL.")
     ] = "compiled",
     min_salience: Annotated[
-        float, typer.Option(metavar="X", min=0, max=5, help="Minimum salience of entities in the goal, or shown.")
+        float,
+        typer.Option(
+            metavar="X", min=0, max=5, help="Minimum salience of entities in the default goal, or in the prompt."
+        ),
     ] = 4.0,
-    salience_rater: Annotated[str | None, typer.Option(help="Rater whose ratings decide, such as A1.")] = None,
+    salience_rater: Annotated[
+        str | None, typer.Option(help="Use the salience ratings of this rater, such as A1.")
+    ] = None,
     side_effects: Annotated[
-        bool, typer.Option("--side-effects/--no-side-effects", help="Include changes that a step does not name.")
+        bool,
+        typer.Option(
+            "--side-effects/--no-side-effects", help="Include changes of entities that the step does not mention."
+        ),
     ] = True,
     order: Annotated[bool, typer.Option("--order", help="Keep the steps in the order of the text.")] = False,
     pddl: Annotated[
@@ -66,13 +77,13 @@ def plan(
 ) -> None:
     """Turn traces into planning problems (PDDL), and find plans: which steps lead to the goal, and what is missing.
 
-    A plan is replayed, and is a trace again. Ends with status 1 if there is a trace without a plan.
+    Every plan is checked by replaying it; the result is again a trace. Exits with status 1 if a trace has no plan.
 
     Example: `fluents track soup.md | fluents plan --goal "soup hot"`
 
     Example: `fluents plan soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME --pddl out`
 
-    Planning tasks, such as proc2pddl:all, get domains by a language model, for `fluents eval plan`:
+    For planning tasks such as proc2pddl:all, a language model writes the domains; `fluents eval plan` scores them:
 
     Example: `fluents plan proc2pddl:all --method prompted --model NAME -o domains.jsonl`
     """

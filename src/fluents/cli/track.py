@@ -103,7 +103,8 @@ class SamplingOptions:
 def track(
     inputs: InputOptions,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="tiny, small, base or a GGUF file; else a language model.")
+        str | None,
+        typer.Option(metavar="NAME", help="tiny, small, base, a GGUF file, or the name of a model at an endpoint."),
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None,
     adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None,
@@ -125,8 +126,8 @@ def track(
     """Track what changes at every step of a procedure.
 
     Uses an embedded model, which is downloaded once and runs offline: tiny (98 MB), small (491 MB), base (1.1 GB, the
-    default) or a GGUF file. Any other `--model` is a language model at an endpoint.
-    `fluents track-llm` has more options for language models, `fluents track-neural` tracks with trained checkpoints.
+    default) or a GGUF file. Any other `--model` names a language model at an
+    endpoint; `fluents track-llm` has more options for those, and `fluents track-neural` is for trained checkpoints.
 
     Example: `fluents track soup.md --html soup.html`
 

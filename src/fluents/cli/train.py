@@ -110,13 +110,13 @@ def refine(
     procedures: Annotated[int, typer.Option(min=1, help="Number of procedures per round.")] = 128,
     samples: Annotated[int, typer.Option(min=2, help="Number of answers per step.")] = 8,
     learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens that an answer may have.")] = 176,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum number of tokens per answer.")] = 176,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
     """Refine a trained adapter: sample its answers, and reward those that agree with the annotation (soft F1).
 
     Needs a GPU for more than a few procedures. An interrupted run continues after its last complete round when you
-    start it again. The adapter is the mean over the last half of the rounds.
+    start it again. The result averages the weights of the last half of the rounds.
 
     Example: `fluents train refine runs/mine/adapter.gguf --data fluents --rounds 6 --out runs/better`
     """
