@@ -9,8 +9,7 @@ import pytest
 from fluents.data.corpus import read_compact
 from fluents.data.datasets import load_traces
 from fluents.errors import InputError
-from fluents.records import Trace
-from fluents.text.embedders import load_embedder
+from fluents.text.embedders import Embedder, Vectors, load_embedder
 
 HOSE = """## Seal a leaking garden hose | home repair
 1. Turn off the tap.
@@ -69,24 +68,31 @@ def test_the_splits_have_the_sizes_the_card_gives() -> None:
     assert (sizes["dev"], sizes["test"]) == (28, 28)
 
 
-def _texts(traces: list[Trace]) -> list[str]:
-    return [f"{trace.procedure.goal}. {' '.join(trace.procedure.steps)}" for trace in traces]
+@pytest.fixture(scope="module")
+def embed() -> Embedder:
+    pytest.importorskip("sentence_transformers", reason="needs the extra embed")
+    return load_embedder("all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="module")
+def vectors(embed: Embedder) -> dict[str, Vectors]:
+    """Of every split, once: two thousand texts take a minute."""
+    return {split: embed(_texts(f"fluents:{split}")) for split in ("train", "dev", "test")}
+
+
+def _texts(source: str) -> list[str]:
+    return [f"{trace.procedure.goal}. {' '.join(trace.procedure.steps)}" for trace in load_traces(source)]
 
 
 @pytest.mark.slow
-def test_no_procedure_of_one_split_resembles_one_of_another() -> None:
-    pytest.importorskip("sentence_transformers", reason="needs the extra embed")
-    embed = load_embedder("all-MiniLM-L6-v2")
-    train, dev, test = (embed(_texts(list(load_traces(f"fluents:{split}")))) for split in ("train", "dev", "test"))
-    for ours, theirs in ((train, dev), (train, test), (dev, test)):
-        assert (ours @ theirs.T).max() < 0.75
+def test_no_procedure_of_one_split_resembles_one_of_another(vectors: dict[str, Vectors]) -> None:
+    for ours, theirs in (("train", "dev"), ("train", "test"), ("dev", "test")):
+        assert (vectors[ours] @ vectors[theirs].T).max() < 0.75
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("mirror")
-def test_no_procedure_resembles_one_of_openpi_dev_or_test() -> None:
-    pytest.importorskip("sentence_transformers", reason="needs the extra embed")
-    embed = load_embedder("all-MiniLM-L6-v2")
-    published = embed(_texts([trace for split in ("dev", "test") for trace in load_traces(f"openpi:{split}")]))
-    for split in ("train", "dev", "test"):
-        assert (embed(_texts(list(load_traces(f"fluents:{split}")))) @ published.T).max() < 0.75
+def test_no_procedure_resembles_one_of_openpi_dev_or_test(embed: Embedder, vectors: dict[str, Vectors]) -> None:
+    published = embed([text for split in ("dev", "test") for text in _texts(f"openpi:{split}")])
+    for ours in vectors.values():
+        assert (ours @ published.T).max() < 0.75
