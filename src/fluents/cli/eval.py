@@ -126,7 +126,7 @@ def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salie
 @app.command()
 @with_options
 def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """OpenPI2.0: the states before and after, given entity and attribute.
+    """Score states as OpenPI2.0 does: before and after, given the entity and the attribute.
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
     """

@@ -13,7 +13,9 @@ from fluents.errors import InputError
 app = typer.Typer(
     help="List, fetch, remove, verify and export the weights of the embedded model.", no_args_is_help=True
 )
-Name = Annotated[str | None, typer.Argument(help="Name from `fluents weights list`. Default: the model that `fluents track` uses.")]
+Name = Annotated[
+    str | None, typer.Argument(help="Name from `fluents weights list`. Default: the one that `track` uses.")
+]
 
 
 @app.command("list")

@@ -57,7 +57,9 @@ def _trace(block: list[tuple[str, str]], seen: Counter[str], dataset: str | None
         elif (found := _STEP.fullmatch(line)) and int(found[1]) == len(steps) + 1:
             steps.append(found[2])
         else:
-            raise InputError(f"expected `{len(steps) + 1}. Text of the step` or `+ entity | …`", where=place)
+            change = " or `+ entity | attribute | before | after`" if steps else ""
+            fix = "number the steps 1, 2, 3 …, and begin each change with `+ `"
+            raise InputError(f"expected `{len(steps) + 1}. Text of the step`{change}", where=place, fix=fix)
     if not steps:
         raise InputError("a procedure without steps", where=where)
     made = id_from(goal)
