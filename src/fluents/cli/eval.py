@@ -40,7 +40,7 @@ Pred = Annotated[str, typer.Option("--pred", help="Predictions: a dataset split 
 ModeOption = Annotated[
     Mode, typer.Option("--mode", help="compat: reproduce the published number. strict: the corrected metric.")
 ]
-_BY = typer.Option("--by", help="Break the score down.")
+_BY = typer.Option("--by", help="Break the score down by this.")
 ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, _BY]
 ByStep = Annotated[Literal["topic", "seen", "position"] | None, _BY]
 ByTopic = Annotated[Literal["topic", "seen"] | None, _BY]
@@ -87,7 +87,7 @@ def original(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """OpenPI (2020): match each answer with the most similar one on the other side, step by step.
+    """Score as OpenPI does (2020): match each answer with the most similar one on the other side, step by step.
 
     Example: `fluents eval original --gold openpi:test --pred openpi:gpt2-test --by seen`
     """
@@ -106,7 +106,7 @@ def cluster(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """OpenPI-C (2023): group answers that mean the same into clusters, and match clusters one to one.
+    """Score as OpenPI-C does (2023): cluster answers that mean the same, and match clusters one to one.
 
     Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl --mode strict`
     """
@@ -116,7 +116,7 @@ def cluster(
 @app.command()
 @with_options
 def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """OpenPI2.0 (2024): which attributes of which entities change, in the procedure and in each step.
+    """Score schemata as OpenPI2.0 does (2024): which attributes of which entities change, overall and in each step.
 
     Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
     """
@@ -160,7 +160,7 @@ def bertscore(
     layer: Annotated[int | None, typer.Option(help="Hidden layer. Default: the one BERTScore recommends.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """BERTScore as in OpenPI2.0: each prediction against the most similar gold text. Needs the extra `embed`.
+    """Compute BERTScore as OpenPI2.0 does: each prediction against the most similar gold text. Needs the extra `embed`.
 
     Example: `fluents eval bertscore --gold openpi2:dev --pred mine.jsonl --encoder all-MiniLM-L6-v2`
     """
@@ -175,7 +175,7 @@ def clustering(
     level: Annotated[Level, typer.Option(help="Whose names are clustered.")] = "entities",
     as_json: AsJson = False,
 ) -> None:
-    """OpenPI2.0: clusters of names, by exact match and B-cubed.
+    """Score clusters of names as OpenPI2.0 does: exact match and B-cubed.
 
     `openpi2:labels` are one person's clusters of ten procedures, `openpi2-outputs:clusters` those of a language model,
     and `openpi2-outputs:votes` the majority of its runs. `--pred offline` scores the built-in method, cross-validated;
@@ -195,7 +195,7 @@ def salience(
     plot: Annotated[str | None, typer.Option(help="Write a plot of the correlations to this SVG file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """OpenPI2.0: correlate salience ratings with those of an annotator, beside all other raters.
+    """Correlate salience ratings with those of an annotator, as OpenPI2.0 does, and compare all raters.
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl --rater offline-1 --plot raters.svg`
     """
@@ -249,7 +249,7 @@ def crepe(
 
 @app.command()
 def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson = False) -> None:
-    """For completely annotated gold: changes matched one to one, entities, pairs, consistency, calibration.
+    """Score against complete annotation: changes matched one to one, entities, pairs, consistency, calibration.
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
     """
@@ -324,7 +324,7 @@ def plan(
     *,
     limits: PlannerOptions,
 ) -> None:
-    """Proc2PDDL (2024): preconditions and effects of actions, and problems solved by plans valid in the gold domain.
+    """Score PDDL domains as Proc2PDDL does (2024): preconditions, effects, and problems solved under the gold domain.
 
     Example: `fluents eval plan --pred mine.jsonl`
     """

@@ -25,7 +25,7 @@ def report(
     examples: Annotated[int, typer.Option(min=0, help="Number of worst and of best steps to show.")] = 5,
     salient: ScoredSalient,
 ) -> None:
-    """Write a report on one or more systems, beside all published results, as HTML and as Markdown.
+    """Compare one or more systems with all published results in a report, as HTML and Markdown.
 
     Example: `fluents report --gold openpi:test --pred openpi:gpt2-test --pred mine.jsonl -o scores`
     """
