@@ -50,6 +50,7 @@ def test_english_with_foreign_words_is_english(text: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("mirror")
 def test_no_english_procedure_is_taken_for_another_language() -> None:
     from fluents.data.datasets import load_traces
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fluents.data.inputs import procedures
 from fluents.errors import InputError
 from fluents.segmentation import read_text, segment
-from fluents.segmentation.layout import is_page
+from fluents.segmentation.passages import is_page
 from fluents.segmentation.web_pages import MAX_ELEMENTS, read_page
 
 PAGES = Path(__file__).parents[1] / "fixtures" / "pages"

@@ -28,16 +28,13 @@ from fluents.records import Procedure, id_from
 from fluents.segmentation.layout import (
     GOAL_WORDS,
     LayoutLine,
-    is_page,
     is_part_title,
     is_title,
-    plain_text,
     read_layout,
-    readable,
     section_role,
     with_group_titles,
-    without_html_blocks,
 )
+from fluents.segmentation.passages import is_page, plain_text, readable, without_html_blocks
 from fluents.segmentation.sections import find_steps
 from fluents.segmentation.web_pages import read_page
 

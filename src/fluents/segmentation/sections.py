@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
-from fluents.segmentation.layout import LABEL_LEVEL, LayoutLine, Role, is_part_title, plain_text, section_role
-from fluents.segmentation.sentences import ends_sentence, split_sentences
+from fluents.segmentation.layout import LABEL_LEVEL, LayoutLine, Role, is_part_title, section_role
+from fluents.segmentation.passages import ends_sentence, plain_text, split_sentences
 
 WRAP_WIDTH = 60
 """Text is rarely wrapped narrower than this: a shorter line ends on purpose."""

@@ -13,7 +13,8 @@ from html import unescape
 from typing import Any, NamedTuple
 
 from fluents.errors import InputError
-from fluents.segmentation.layout import plain_text, read_layout, with_group_titles, without_html_blocks
+from fluents.segmentation.layout import read_layout, with_group_titles
+from fluents.segmentation.passages import plain_text, without_html_blocks
 from fluents.segmentation.sections import find_steps
 
 MAX_ELEMENTS = 50_000
