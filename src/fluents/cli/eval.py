@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import asdict
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,57 +19,29 @@ from fluents.cli.command import (
     with_options,
 )
 from fluents.cli.plan import PlannerOptions
+from fluents.cli.scoring import (
+    ByAny,
+    ByStep,
+    ByTopic,
+    EmbedderChoice,
+    Gold,
+    ModeOption,
+    Pred,
+    Sides,
+    Worst,
+    run,
+    show_evaluation,
+    warn,
+)
 from fluents.errors import InputError
-from fluents.metrics import Metric
 from fluents.report.terminal import plain
-from fluents.scoring import Level, Mode, Scope
+from fluents.scoring import Level, Scope
 from fluents.text.names import counted
-
-if TYPE_CHECKING:
-    from fluents.evaluation import Evaluation
-    from fluents.text.embedders import Embedder
 
 app = typer.Typer(
     help="Score predictions with the metrics of the papers, with confidence intervals, and compare systems.",
     no_args_is_help=True,
 )
-
-Gold = Annotated[str, typer.Option("--gold", help="Gold: a dataset split such as openpi:test, or a file.")]
-Pred = Annotated[str, typer.Option("--pred", help="Predictions: a dataset split or a file (-: standard input).")]
-ModeOption = Annotated[
-    Mode, typer.Option("--mode", help="compat: reproduce the published number. strict: the corrected metric.")
-]
-_BY = typer.Option("--by", help="Break the score down by this.")
-ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, _BY]
-ByStep = Annotated[Literal["topic", "seen", "position"] | None, _BY]
-ByTopic = Annotated[Literal["topic", "seen"] | None, _BY]
-Worst = Annotated[int, typer.Option("--worst", min=0, help="Show the N steps with the lowest F1.")]
-
-
-@dataclass(frozen=True)
-class Sides:
-    """What is scored, and how. Each field is an option."""
-
-    gold: Gold
-    pred: Pred
-    mode: ModeOption = "compat"
-
-
-@dataclass(frozen=True)
-class EmbedderChoice:
-    """What tells how similar two answers are. Each field is an option."""
-
-    embedder: Annotated[
-        str, typer.Option(help="wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model.")
-    ] = "wordllama-256"
-    threshold: Annotated[
-        float | None, typer.Option(help="Similarity above which answers are one cluster. Default: the embedder's.")
-    ] = None
-
-    def load(self) -> Embedder:
-        from fluents.text.embedders import load_embedder
-
-        return load_embedder(self.embedder, self.threshold)
 
 
 @app.command()
@@ -92,7 +63,7 @@ def original(
     Example: `fluents eval original --gold openpi:test --pred openpi:gpt2-test --by seen`
     """
     names = [name.strip() for name in matchers.split(",")]
-    _run("original", sides, as_json, salient, by=by, errors=errors, worst=worst, matchers=names)
+    run("original", sides, as_json, salient, by=by, errors=errors, worst=worst, matchers=names)
 
 
 @app.command()
@@ -110,7 +81,7 @@ def cluster(
 
     Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl --mode strict`
     """
-    _run("cluster", sides, as_json, salient, by=by, worst=worst, **asdict(embedder))
+    run("cluster", sides, as_json, salient, by=by, worst=worst, **asdict(embedder))
 
 
 @app.command()
@@ -120,7 +91,7 @@ def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salie
 
     Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
     """
-    _run("schemata", sides, as_json, salient, by=by)
+    run("schemata", sides, as_json, salient, by=by)
 
 
 @app.command()
@@ -130,7 +101,7 @@ def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient:
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
     """
-    _run("states", sides, as_json, salient, by=by)
+    run("states", sides, as_json, salient, by=by)
 
 
 @app.command()
@@ -140,7 +111,7 @@ def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salien
 
     Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
     """
-    _run("complete", sides, as_json, salient, by=by)
+    run("complete", sides, as_json, salient, by=by)
 
 
 @app.command()
@@ -164,7 +135,7 @@ def bertscore(
 
     Example: `fluents eval bertscore --gold openpi2:dev --pred mine.jsonl --encoder all-MiniLM-L6-v2`
     """
-    _run("bertscore", sides, as_json, of=of, scope=scope, expanded=expanded, encoder=encoder, layer=layer)
+    run("bertscore", sides, as_json, of=of, scope=scope, expanded=expanded, encoder=encoder, layer=layer)
 
 
 @app.command()
@@ -183,7 +154,7 @@ def clustering(
 
     Example: `fluents eval clustering --level attributes --pred offline`
     """
-    _run("clustering", Sides(gold, pred, mode), as_json, level=level)
+    run("clustering", Sides(gold, pred, mode), as_json, level=level)
 
 
 @app.command()
@@ -199,7 +170,7 @@ def salience(
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl --rater offline-1 --plot raters.svg`
     """
-    found = _run("salience", sides, as_json, reference=reference, rater=rater)
+    found = run("salience", sides, as_json, reference=reference, rater=rater)
     if plot is not None:
         from fluents.jsonl import write_text
         from fluents.report.plots import raters_plot
@@ -233,7 +204,7 @@ def crepe(
     with messages.status("scoring"):
         found = evaluate_answers(gold, pred, mode=mode)
     if len(found) == 1 and not price_in + price_out:
-        _show(found[0].evaluation, as_json)
+        show_evaluation(found[0].evaluation, as_json)
         return
     for one in found:
         warn(one.evaluation.score.warnings, one.evaluation.name)
@@ -253,7 +224,7 @@ def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
     """
-    _run("readers", Sides(gold, pred, mode), as_json)
+    run("readers", Sides(gold, pred, mode), as_json)
 
 
 @app.command()
@@ -262,7 +233,7 @@ def consistency(pred: Pred, as_json: AsJson = False) -> None:
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """
-    _run("consistency", Sides("", pred), as_json)
+    run("consistency", Sides("", pred), as_json)
 
 
 @app.command()
@@ -283,7 +254,7 @@ def agreement(
     from fluents.evaluation import evaluate
 
     names = [name.strip() for name in raters.split(",")] if raters else []
-    _show(evaluate("agreement", gold, pred, raters=names, level=level, scope=scope), as_json)
+    show_evaluation(evaluate("agreement", gold, pred, raters=names, level=level, scope=scope), as_json)
 
 
 @app.command()
@@ -310,7 +281,7 @@ def judgements(
         tell(f"wrote {counted(count, 'change')} to {form}")
         return
     score = score_judgements(source)
-    _show(Evaluation(score, source, score.intervals() if score.n_procedures > 1 else None), as_json)
+    show_evaluation(Evaluation(score, source, score.intervals() if score.n_procedures > 1 else None), as_json)
 
 
 @app.command()
@@ -337,7 +308,7 @@ def plan(
     with step_progress(f"solving with {pred}", 0) as update:
         score = plan_score(*sides, **asdict(limits), on_problem=update)
     intervals = score.intervals() if score.n_procedures > 1 else None
-    _show(Evaluation(score, pred, intervals, published("plan", gold)), as_json)
+    show_evaluation(Evaluation(score, pred, intervals, published("plan", gold)), as_json)
 
 
 @app.command()
@@ -383,49 +354,3 @@ def compare(
     show(comparison_table(found, (first, second)))
     show(notes(scores[0], with_intervals=True))
     print(scores[0].signature)
-
-
-def _run(
-    metric: Metric, sides: Sides, as_json: bool, salient: ScoredSalient | None = None, **options: Any
-) -> Evaluation:
-    """Score and show."""
-    from fluents.evaluation import evaluate
-
-    keep = salient.keep if salient else None
-    with messages.status(plain(f"scoring {sides.pred}")):
-        found = evaluate(metric, sides.gold, sides.pred, mode=sides.mode, keep=keep, **options)
-    _show(found, as_json)
-    return found
-
-
-def _show(found: Evaluation, as_json: bool) -> None:
-    """The score with its intervals, beside the published ones, and what else was asked for."""
-    from fluents.report import score_tables as tables
-
-    warn(found.score.warnings, found.name)
-    if as_json:
-        show_json(found.to_dict())
-        return
-    show(tables.score_table(found.score, found.intervals))
-    show(tables.notes(found.score, with_intervals=found.intervals is not None))
-    print(found.score.signature)  # on one line, however long: it is there to be copied
-    more = []
-    if found.published:
-        more.append(tables.published_table(found.score, found.published, found.name))
-    if found.raters:
-        more.append(tables.raters_table(found.raters))
-    if found.by:
-        more.append(tables.parts_table(found.parts, found.part_intervals, found.by))
-    if found.errors:
-        more.append(tables.errors_table(found.errors))
-    for table in more:
-        show("")
-        show(table)
-    if found.worst:
-        show(tables.cases_view(found.worst))
-
-
-def warn(warnings: Iterable[str], name: str) -> None:
-    """Tell people, not the next program in the pipe."""
-    for warning in warnings:
-        tell(f"warning: {'standard input' if name == '-' else name}: {warning}", "yellow")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fluents.cli.command import ScoredSalient, messages, tell, with_options
-from fluents.cli.eval import EmbedderChoice, Gold, ModeOption, warn
+from fluents.cli.scoring import EmbedderChoice, Gold, ModeOption, warn
 from fluents.errors import InputError
 from fluents.report.terminal import plain
 

@@ -1,0 +1,101 @@
+"""What the commands of `fluents eval` share: options, and how a score is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from fluents.cli.command import ScoredSalient, messages, show, show_json, tell
+from fluents.metrics import Metric
+from fluents.report.terminal import plain
+from fluents.scoring import Mode
+
+if TYPE_CHECKING:
+    from fluents.evaluation import Evaluation
+    from fluents.text.embedders import Embedder
+
+Gold = Annotated[str, typer.Option("--gold", help="Gold: a dataset split such as openpi:test, or a file.")]
+Pred = Annotated[str, typer.Option("--pred", help="Predictions: a dataset split or a file (-: standard input).")]
+ModeOption = Annotated[
+    Mode, typer.Option("--mode", help="compat: reproduce the published number. strict: the corrected metric.")
+]
+_BY = typer.Option("--by", help="Break the score down by this.")
+ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, _BY]
+ByStep = Annotated[Literal["topic", "seen", "position"] | None, _BY]
+ByTopic = Annotated[Literal["topic", "seen"] | None, _BY]
+Worst = Annotated[int, typer.Option("--worst", min=0, help="Show the N steps with the lowest F1.")]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is scored, and how. Each field is an option."""
+
+    gold: Gold
+    pred: Pred
+    mode: ModeOption = "compat"
+
+
+@dataclass(frozen=True)
+class EmbedderChoice:
+    """What tells how similar two answers are. Each field is an option."""
+
+    embedder: Annotated[
+        str, typer.Option(help="wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model.")
+    ] = "wordllama-256"
+    threshold: Annotated[
+        float | None, typer.Option(help="Similarity above which answers are one cluster. Default: the embedder's.")
+    ] = None
+
+    def load(self) -> Embedder:
+        from fluents.text.embedders import load_embedder
+
+        return load_embedder(self.embedder, self.threshold)
+
+
+def run(
+    metric: Metric, sides: Sides, as_json: bool, salient: ScoredSalient | None = None, **options: Any
+) -> Evaluation:
+    """Score and show."""
+    from fluents.evaluation import evaluate
+
+    keep = salient.keep if salient else None
+    with messages.status(plain(f"scoring {sides.pred}")):
+        found = evaluate(metric, sides.gold, sides.pred, mode=sides.mode, keep=keep, **options)
+    show_evaluation(found, as_json)
+    return found
+
+
+def show_evaluation(found: Evaluation, as_json: bool) -> None:
+    """The score with its intervals, beside the published ones, and what else was asked for."""
+    from fluents.report import score_tables as tables
+
+    warn(found.score.warnings, found.name)
+    if as_json:
+        show_json(found.to_dict())
+        return
+    show(tables.score_table(found.score, found.intervals))
+    show(tables.notes(found.score, with_intervals=found.intervals is not None))
+    print(found.score.signature)  # on one line, however long: it is there to be copied
+    more = []
+    if found.published:
+        more.append(tables.published_table(found.score, found.published, found.name))
+    if found.raters:
+        more.append(tables.raters_table(found.raters))
+    if found.by:
+        more.append(tables.parts_table(found.parts, found.part_intervals, found.by))
+    if found.errors:
+        more.append(tables.errors_table(found.errors))
+    for table in more:
+        show("")
+        show(table)
+    if found.worst:
+        show(tables.cases_view(found.worst))
+
+
+def warn(warnings: Iterable[str], name: str) -> None:
+    """Tell people, not the next program in the pipe."""
+    for warning in warnings:
+        tell(f"warning: {'standard input' if name == '-' else name}: {warning}", "yellow")
