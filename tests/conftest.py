@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from command_run import Done, Run
 from fluents.errors import DataMissingError, FluentsError
 from fluents.weights import ensure, weights_path
 
@@ -64,3 +66,20 @@ def model_cache(real_weights: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache = real_weights.parents[1]
     monkeypatch.setenv("FLUENTS_CACHE", str(cache))
     return cache
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """The program in this process: as a person starts it, but without the time it takes to start."""
+
+    def call(*arguments: str | Path) -> Done:
+        from fluents.cli import main
+
+        monkeypatch.setattr(sys, "argv", ["fluents", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = (text.decode() for text in capsysbinary.readouterr())
+        assert "Traceback" not in err
+        return Done(int(ended.value.code or 0), out, err)
+
+    return call

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from command_run import Run
 from faulty_server import Body, FaultyServer, in_turn, prompt_of
 from fluents import jsonl
-from fluents.cli import main
 from fluents.records import Procedure, StateChange, Trace
 from fluents.task_records import CrepeCase, Likelihood
 
@@ -22,28 +19,6 @@ QUESTION = "Can she see what is in the room?"
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water in the kettle.", "Pour it."))
 GOLD = CrepeCase(procedure=TEA, likelihoods=(Likelihood(step=1, change="more likely", event="The kettle steams."),))
 HEAT = StateChange(step=1, entity="kettle", attribute="heat", before="cold", after="hot")
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def call(*arguments: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["fluents", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = (text.decode() for text in capsysbinary.readouterr())
-        assert "Traceback" not in err
-        return Done(int(ended.value.code or 0), out, err)
-
-    return call
 
 
 @pytest.fixture

@@ -4,49 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
+from command_run import Done, Run
 from fluents import jsonl
-from fluents.cli import main
 from fluents.cli.eval import app
 from fluents.metrics import Metric
 from fluents.metrics import score as score_by
 from fluents.records import Procedure, Salience, StateChange, Trace
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        assert self.status == 0, self.err
-        return json.loads(self.out)
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The program in this process: as a person starts it, but without the time it takes to start."""
-
-    def call(*arguments: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["fluents", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Done(int(ended.value.code or 0), captured.out, captured.err)
-
-    return call
 
 
 def answer_file(path: Path, steps: Iterable[tuple[str, list[str]]]) -> Path:

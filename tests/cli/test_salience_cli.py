@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from command_run import Run
 from faulty_server import Body, FaultyServer, in_turn, prompt_of
 from fluents import jsonl
-from fluents.cli import main
 from fluents.records import Procedure, StateChange, Trace
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def call(*arguments: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["fluents", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = (text.decode() for text in capsysbinary.readouterr())
-        assert "Traceback" not in err
-        return Done(int(ended.value.code or 0), out, err)
-
-    return call
 
 
 @pytest.fixture

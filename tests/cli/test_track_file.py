@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from command_run import Done
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
 from fluents.cli import main
@@ -26,12 +26,6 @@ from part_files import part_traces
 from scripted import water_heats
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it.", "Wait for it."))
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
 
 
 Track = Callable[..., Done]

@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from command_run import Run
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
-from fluents.cli import main
 from fluents.records import Procedure, StateChange, Trace
 from part_files import part_traces
 from scripted import pairs, step_in, water_heats
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour it over the leaves."))
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def traces(self) -> list[Trace]:
-        assert self.status == 0, self.err
-        return [record for line in self.out.splitlines() if isinstance(record := jsonl.loads(line), Trace)]
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    """The program in this process: as a person starts it, but without the time it takes to start."""
-
-    def call(command: str, *arguments: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["fluents", command, *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsysbinary.readouterr()
-        assert b"Traceback" not in captured.err
-        return Done(int(ended.value.code or 0), captured.out.decode(), captured.err.decode())
-
-    return call
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ wordings of what is already said cost nothing, and are added.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -108,6 +108,7 @@ class Pool:
         order = np.argsort(-self.support, kind="stable")
         self.considered = [int(index) for index in order[: settings.candidates]]
         self.same = self._means_the_same()
+        self.paired: Floats = np.sum([weight * self.alike[name] for name, weight in settings.weights.items()], axis=0)
 
     def _similarities(self) -> dict[str, Floats]:
         """Matcher → how well each change (row) would meet each other (column)."""
@@ -128,46 +129,35 @@ class Pool:
 
     def choose(self) -> list[int]:
         """Indices of the chosen changes, in the order in which they were added."""
-        chosen, reached = self._choose_paired() if self.settings.paired else self._choose_freely()
+        chosen, reached = self._chosen(self._expected_paired if self.settings.paired else self._expected)
         # With no change predicted, every empty sample would be met in full and every other not at all.
         nothing = self.empty_share * sum(self.settings.weights.values())
         return [] if nothing > reached * self.settings.no_change else chosen
 
-    def _choose_freely(self) -> tuple[list[int], float]:
+    def _chosen(self, expected: Callable[[list[int], list[int]], Floats]) -> tuple[list[int], float]:
+        """Changes added one by one, the best first, while the score `expected` of them rises; and that score."""
         chosen: list[int] = []
         reached = 0.0
         while len(chosen) < self.settings.most:
             left = [index for index in self.considered if index not in chosen and self._is_new(index, chosen)]
             if not left:
                 break
-            expected = self._expected(chosen, left)
-            best = int(np.argmax(expected))
-            if expected[best] <= reached:
+            scores = expected(chosen, left)
+            best = int(np.argmax(scores))
+            if scores[best] <= reached:
                 break
-            reached = float(expected[best])
+            reached = float(scores[best])
             chosen.append(left[best])
         return chosen, reached
 
-    def _choose_paired(self) -> tuple[list[int], float]:
-        """Likewise, the chosen changes and those of each sample matched one to one, as well as can be."""
-        chosen: list[int] = []
-        reached = 0.0
+    def _expected_paired(self, chosen: list[int], left: list[int]) -> Floats:
+        """The score with each of those left, chosen changes and those of each sample matched one to one."""
         square = self.settings.recall**2
-        alike: Floats = np.sum([weight * self.alike[name] for name, weight in self.settings.weights.items()], axis=0)
-        while len(chosen) < self.settings.most:
-            left = [index for index in self.considered if index not in chosen and self._is_new(index, chosen)]
-            if not left:
-                break
-            met = np.array([[_matched(alike[np.ix_([*chosen, one], row)]) for row in self.rows] for one in left])
-            # Of P = met / chosen and R = met / size.
-            scores = (1 + square) * met / (len(chosen) + 1 + square * self.sizes)
-            expected = scores.mean(axis=1) * (1 - self.empty_share)
-            best = int(np.argmax(expected))
-            if expected[best] <= reached:
-                break
-            reached = float(expected[best])
-            chosen.append(left[best])
-        return chosen, reached
+        met = np.array([[_matched(self.paired[np.ix_([*chosen, one], row)]) for row in self.rows] for one in left])
+        # Of P = met / chosen and R = met / size.
+        scores = (1 + square) * met / (len(chosen) + 1 + square * self.sizes)
+        found: Floats = scores.mean(axis=1) * (1 - self.empty_share)
+        return found
 
     def _means_the_same(self) -> NDArray[np.bool_]:
         """Which of the considered changes mean the same; without an embedder none does."""
