@@ -16,8 +16,11 @@ demo: setup
 		echo "The model $$model cannot be had; the demo goes on with a smaller one." >&2; \
 	done; exit 1
 
+# Files of tests are shared out among the cores, up to four: some tests load a model.
+PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile
+
 test: check
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --cov --cov-report=term --durations=10
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term --durations=10
 
 # The fast tests on the newest Python of this machine, beside the one that .venv has. Without the extras, whose tests skip.
 test-newest:
@@ -29,7 +32,7 @@ test-newest:
 	if [ -z "$$newest" ]; then echo "no Python newer than 3.11 on this machine"; exit 0; fi; \
 	$$newest -m venv .venv-newest && .venv-newest/bin/python -m pip install --quiet --upgrade 'pip>=25.1' && \
 	.venv-newest/bin/python -m pip install --quiet --editable '.[data]' --group dev && \
-	env -u CI OMP_WAIT_POLICY=passive .venv-newest/bin/python -m pytest -q -m 'not slow'
+	env -u CI OMP_WAIT_POLICY=passive .venv-newest/bin/python -m pytest -q $(PARALLEL) -m 'not slow'
 
 check: setup
 	$(BIN)/ruff format --check .
