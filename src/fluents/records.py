@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from html import escape
+from importlib import import_module
 from typing import Annotated, Any, Literal, NoReturn, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
@@ -337,12 +337,6 @@ class Trace(Record):
         ]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: every step with its changes."""
-        lines = [f"<table><caption>{escape(self.procedure.goal or self.id)}</caption>"]
-        lines.append("<tr><th>step</th><th>entity</th><th>attribute</th><th>before</th><th>after</th></tr>")
-        for step, text, changes in self.by_step():
-            lines.append(f'<tr><td>{step}</td><td colspan="4"><i>{escape(text)}</i></td></tr>')
-            for change in changes:
-                cells = (change.entity, change.attribute, change.before, change.after)
-                lines.append("<tr><td></td>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-        return "\n".join((*lines, "</table>"))
+        """What a notebook shows: the page with its three views."""
+        report = import_module("fluents.report.trace_page")  # when it is used: records stand below everything
+        return str(report.notebook_html(self))

@@ -48,6 +48,12 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     assert complaints == []
 
 
+def show(tab: Page, view: str) -> None:
+    """Switch to a view, where that can be done."""
+    if tab.locator(".views").is_visible():
+        tab.get_by_role("radio", name=view).check()
+
+
 def overflow(tab: Page) -> int:
     """How many pixels the page is wider than its window."""
     return cast(int, tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
@@ -63,7 +69,8 @@ def test_a_click_on_an_entity_opens_and_closes_its_history_even_without_scripts(
     opened: Open, width: int, scripts: bool
 ) -> None:
     tab = opened(to_html(traces("predicted")[:1]), width, java_script_enabled=scripts)
-    history, summary = history_of(tab, "stove"), tab.locator("summary", has_text="stove")
+    show(tab, "Matrix")
+    history, summary = history_of(tab, "stove"), tab.locator("tr.entity summary", has_text="stove")
     expect(history).to_be_hidden()
     summary.click()
     expect(history).to_be_visible()
@@ -76,6 +83,12 @@ def test_a_click_on_an_entity_opens_and_closes_its_history_even_without_scripts(
 
 def test_the_keyboard_reaches_an_entity_shows_where_it_is_and_opens_its_history(opened: Open) -> None:
     tab = opened(to_html(traces("predicted")[:1]))
+    tab.keyboard.press("Tab")
+    expect(tab.get_by_role("radio", name="Steps")).to_be_focused()
+    tab.keyboard.press("ArrowRight")
+    expect(tab.locator(".lifelines")).to_be_visible()
+    tab.keyboard.press("ArrowRight")
+    expect(tab.locator(".lifelines")).to_be_hidden()
     for _ in range(30):
         tab.keyboard.press("Tab")
         if tab.evaluate("document.activeElement.matches('tr.entity summary')"):
@@ -114,6 +127,9 @@ def test_the_first_screen_is_the_steps_with_their_changes_and_the_matrix_fits(
     assert box
     assert box["y"] < 900
     assert overflow(tab) == 0
+    show(tab, "Lifelines")
+    assert overflow(tab) == 0
+    show(tab, "Matrix")
     matrix = cast(int, tab.evaluate("document.querySelector('.matrix').offsetWidth"))
     assert matrix <= (width if width > 400 else 1000)
 
@@ -143,8 +159,11 @@ def _sure() -> StateChange:
 @pytest.mark.parametrize("width", [1200, 400])
 def test_nothing_is_wider_than_the_window(opened: Open, width: int) -> None:
     """Tables may scroll, but in a frame of their own."""
-    assert overflow(opened(to_html(traces("predicted"), traces("gold")), width)) == 0
-    assert overflow(opened(to_html([hostile_trace()], [hostile_trace()]), width)) == 0
+    for html in (to_html(traces("predicted"), traces("gold")), to_html([hostile_trace()], [hostile_trace()])):
+        tab = opened(html, width)
+        for view in ("Steps", "Lifelines", "Matrix"):
+            show(tab, view)
+            assert overflow(tab) == 0
 
 
 def hostile_trace() -> Trace:
@@ -165,6 +184,8 @@ def hostile_trace() -> Trace:
 
 def test_a_hostile_text_is_only_ever_text(opened: Open) -> None:
     tab = opened(to_html([hostile_trace(), hostile_trace()], [hostile_trace()], title=hostile_trace().id))
+    show(tab, "Lifelines")
+    show(tab, "Matrix")
     tab.locator("tr.entity summary").first.click()
     assert tab.evaluate("window.hacked") is None
     assert tab.locator("img, svg, main script, a:not([href^='#'])").count() == 0
@@ -182,12 +203,13 @@ def test_the_policy_stops_a_script_that_is_not_the_page_s_own(browser: Browser, 
 
 def test_the_filter_keeps_the_entities_and_procedures_that_match(opened: Open) -> None:
     tab = opened(to_html(traces("predicted")))
-    box, entities = tab.get_by_label("Filter entities"), tab.locator("tr.entity:visible")
+    show(tab, "Matrix")
+    box, entities = tab.get_by_label("Find"), tab.locator("tr.entity:visible")
     expect(entities).to_have_count(19)
     box.fill("BURNER")  # a wording of "stove", in another case
     expect(entities).to_have_count(1)
     expect(entities).to_contain_text("stove")
-    expect(tab.locator("output")).to_have_text("1 of 19")
+    expect(tab.locator("output.found")).to_contain_text("1 of 19 entities")
     expect(tab.locator("#p2")).to_be_hidden()
     expect(tab.locator("nav li:visible")).to_have_count(1)
     tab.locator("tr.entity summary:visible").click()
@@ -200,15 +222,71 @@ def test_the_filter_keeps_the_entities_and_procedures_that_match(opened: Open) -
     expect(tab.locator("#p2")).to_be_visible()
 
 
-def test_without_scripts_there_is_no_filter_that_does_nothing(opened: Open) -> None:
+def test_without_scripts_all_views_stand_in_order_and_no_control_does_nothing(opened: Open) -> None:
     tab = opened(to_html(traces("predicted")), java_script_enabled=False)
     expect(tab.locator("#filter")).to_be_hidden()
+    expect(tab.locator(".views")).to_be_hidden()
     expect(tab.locator("tr.entity:visible")).to_have_count(19)
+    expect(tab.locator("tbody.lifeline:visible")).to_have_count(19)
+    expect(tab.locator("li.change").first).to_be_visible()
 
 
 def test_paper_holds_every_change_and_no_controls(opened: Open) -> None:
     tab = opened(to_html(traces("predicted")), 700)
     tab.emulate_media(media="print")
     expect(tab.locator("#filter")).to_be_hidden()
+    expect(tab.locator("tbody.lifeline:visible")).to_have_count(19)
     expect(tab.locator("li.change:visible")).to_have_count(sum(len(trace.changes) for trace in traces("predicted")))
     assert overflow(tab) == 0
+
+
+def test_a_band_says_its_value_in_words_and_ends_where_the_next_begins(opened: Open) -> None:
+    tab = opened(to_html(traces("predicted")[:1]))
+    show(tab, "Lifelines")
+    stove = tab.locator("tbody.lifeline").filter(has_text="stove")
+    bands = stove.locator("tr.track").filter(has_text="heat").locator(".band")
+    expect(bands).to_have_text(["high", "low"])
+    left, right = (band.bounding_box() for band in bands.all())
+    assert left
+    assert right
+    assert abs(left["x"] + left["width"] - right["x"]) < 2
+    edges = [band.locator(".value").evaluate("band => getComputedStyle(band).borderLeftColor") for band in bands.all()]
+    assert edges[0] != edges[1]
+
+
+def test_an_entity_closes_to_its_first_track_even_without_scripts(opened: Open) -> None:
+    tab = opened(to_html([long_trace(2)]), java_script_enabled=False)
+    thing = tab.locator("tbody.lifeline").first
+    expect(thing.locator("tr.track:visible")).to_have_count(2)
+    thing.locator("summary").click()
+    expect(thing.locator("tr.track:visible")).to_have_count(1)
+    expect(thing.locator(".further")).to_have_text("+1")
+
+
+def test_a_slider_keeps_what_is_sure_enough_in_every_view(opened: Open) -> None:
+    sure, unsure = _sure(), _sure().replace(entity="other", attribute="place", support=0.2)
+    tab = opened(to_html([long_trace(1).replace(changes=(sure, unsure))]))
+    tab.get_by_label("Support from").fill("0.5")
+    expect(tab.locator("li.change:visible")).to_have_count(1)
+    expect(tab.locator("output.found")).to_have_text("1 of 2 entities, 1 of 2 changes")
+    show(tab, "Lifelines")
+    expect(tab.locator("tbody.lifeline:visible")).to_have_count(1)
+    show(tab, "Matrix")
+    expect(tab.locator("tr.entity:visible")).to_have_count(1)
+    tab.get_by_label("Support from").fill("0")
+    expect(tab.locator("tr.entity:visible")).to_have_count(2)
+
+
+def test_a_step_number_over_the_lifelines_leads_to_the_step(opened: Open) -> None:
+    tab = opened(to_html([long_trace(30)]))
+    show(tab, "Lifelines")
+    tab.locator(".lifelines thead a", has_text="25").click()
+    expect(tab.locator("#p1s25")).to_be_in_viewport()
+
+
+def test_a_notebook_s_frame_shows_the_views(opened: Open) -> None:
+    tab = opened("<!doctype html><title>notebook</title>" + traces("predicted")[0]._repr_html_())
+    frame = tab.frame_locator("iframe")
+    expect(frame.locator("li.change").first).to_be_visible()
+    frame.get_by_role("radio", name="Lifelines").check()
+    expect(frame.locator(".lifelines")).to_be_visible()

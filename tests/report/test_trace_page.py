@@ -15,8 +15,8 @@ from hypothesis import example, given
 
 from fluents import jsonl
 from fluents.errors import InputError
-from fluents.records import Alternatives, EntityCluster, Procedure, Provenance, Reject, StateChange, Trace
-from fluents.report.trace_page import to_html
+from fluents.records import Alternatives, EntityCluster, Procedure, Provenance, Reject, Salience, StateChange, Trace
+from fluents.report.trace_page import notebook_html, to_html
 from strategies import maybe_words, traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "page"
@@ -74,7 +74,7 @@ def our_shape() -> set[tuple[str, str]]:
     )
     odd = Trace(
         procedure=Procedure(id="odd", goal="g" * 500, steps=("One.", "Two.")),
-        changes=(change,),
+        changes=(change, change.replace(step=2, before="not d")),
         covered=(1,),
         rejects=(Reject(text="x", reason="y"),),
     )
@@ -85,7 +85,7 @@ def our_shape() -> set[tuple[str, str]]:
         to_html(fixture("predicted"), [*fixture("gold"), odd]),
         to_html(fixture("predicted")[:1]),
         to_html([wide, empty]),
-        to_html([odd], [odd.replace(procedure=Procedure(id="odd", steps=("Else.",)))]),
+        to_html([odd], [odd.replace(procedure=Procedure(id="odd", steps=("Else.",)), changes=(change,))]),
         to_html([]),
     ]
     return set().union(*(Parsed(html).shape for html in pages))
@@ -102,7 +102,11 @@ def assert_only_our_markup(parsed: Parsed) -> None:
             assert not name.startswith("on")
             assert name not in ("src", "srcset", "style", "action")
             if name in ("id", "for", "aria-controls", "href"):
-                assert re.fullmatch(r"#?(p\d+([se]\d+)?(-\w+)?|filter|unpredicted)", value or ""), (tag, name, value)
+                assert re.fullmatch(r"#?(p\d+([se]\d+)?(-\w+)?|filter|(view|least)-\w+|unpredicted)", value or ""), (
+                    tag,
+                    name,
+                    value,
+                )
 
 
 HOSTILE = "</script></title><img src=//example.org onerror=alert(1)>\"'><!--\u202e\x00\x1b]0;&lt;&#x27;"
@@ -180,7 +184,8 @@ def test_what_a_reader_finds_in_it() -> None:
     headers = [attributes for tag, attributes in parsed.elements if tag == "th"]
     assert {attributes.get("scope") for attributes in headers} == {"col", "colgroup", "row"}
     assert 'does not end in "afterwards"' in parsed.words
-    assert [text for text in parsed.texts["a"] if text.isdecimal()] == [str(n) for n in (1, 2, 3, 4, 5, 6, 1, 2, 3, 4)]
+    steps = [[str(n) for n in range(1, count + 1)] * 2 for count in (6, 4)]  # in lifelines, in the matrix
+    assert [text for text in parsed.texts["a"] if text.isdecimal()] == [*steps[0], *steps[1]]
 
 
 def test_a_mark_is_explained_only_where_it_is_used() -> None:
@@ -197,7 +202,7 @@ def test_a_mark_is_explained_only_where_it_is_used() -> None:
 def test_a_state_that_is_not_said_is_not_invented(before: str, after: str, expected: str) -> None:
     change = StateChange(step=1, entity="sky", attribute="colour", before=before, after=after)
     html = to_html([Trace(procedure=Procedure(id="p", steps=("Wait.",)), changes=(change,))])
-    [said] = re.findall('<li class="change">(.*?)</li>', html, re.DOTALL)
+    [said] = re.findall('<li class="change"[^>]*>(.*?)</li>', html, re.DOTALL)
     assert " ".join(re.sub("<[^>]*>", "", said).split()) == expected
 
 
@@ -230,7 +235,7 @@ def test_long_texts_are_whole_once_and_short_where_they_are_repeated() -> None:
     trace = Trace(procedure=Procedure(id="p", goal=long, steps=(long,)), changes=changes)
     html = to_html([trace])
     assert html.count(long) == 2
-    assert len(html) < 200_000
+    assert len(html) < 250_000
 
 
 def test_a_page_of_200_steps_and_2000_changes_is_made_in_a_moment() -> None:
@@ -242,7 +247,7 @@ def test_a_page_of_200_steps_and_2000_changes_is_made_in_a_moment() -> None:
     trace = Trace(procedure=Procedure(id="p", steps=steps), changes=changes)
     best = min(_seconds(trace) for _ in range(3))
     assert best < 2  # generous: shared machines stall
-    assert len(to_html([trace])) < 1_500 * len(changes)
+    assert len(to_html([trace])) < 2_000 * len(changes)
 
 
 def _seconds(trace: Trace) -> float:
@@ -267,6 +272,32 @@ def test_every_colour_of_text_has_contrast_enough_on_every_ground(scheme: str) -
         for ink in ("ink", "quiet", "accent", "exact", "gold"):
             low, high = sorted((_luminance(colour[ground]), _luminance(colour[ink])))
             assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)
+
+
+@given(traces())
+@example(HOSTILE_TRACE)
+def test_a_notebook_gets_the_page_in_a_frame_and_a_table_and_every_text_stays_text(trace: Trace) -> None:
+    shown_there = Parsed(notebook_html(trace))
+    assert {tag for tag, _ in shown_there.elements} <= {
+        *("iframe", "details", "summary", "table", "tr", "th", "td", "i"),
+    }
+    [frame] = (attributes for tag, attributes in shown_there.elements if tag == "iframe")
+    assert frame["srcdoc"] == to_html(trace)
+    assert frame["sandbox"] == "allow-scripts"  # not of the notebook's origin: it can touch nothing there
+    assert {shown(change.after) for change in trace.changes if change.after} <= set(shown_there.texts["td"])
+
+
+def test_a_page_has_a_slider_for_every_number_its_changes_have() -> None:
+    change = StateChange(step=1, entity="pot", attribute="heat", before="cold", after="hot")
+    trace = Trace(procedure=Procedure(goal="Cook", steps=("Heat it.",)), changes=(change,))
+
+    def sliders(trace: Trace) -> list[str | None]:
+        return [one["id"] for tag, one in Parsed(to_html(trace)).elements if tag == "input" and one["type"] == "range"]
+
+    assert sliders(trace) == []
+    rated = trace.replace(changes=(change.replace(confidence=0.9, support=0.5),))
+    assert sliders(rated) == ["least-confidence", "least-support"]
+    assert sliders(rated.replace(salience=(Salience(entity="pot", rater="A1", value=4),)))[-1] == "least-salience"
 
 
 def test_a_confidence_is_shown_and_explained_and_decides_before_support() -> None:

@@ -15,7 +15,7 @@ _SMALL = 5_000
 """Up to so many cells, every empty one is written. Beyond, neighbours are merged: the page must stay as long as the
 trace, not as long as entities times steps."""
 
-_WIDEST_SPAN = 1_000
+WIDEST_SPAN = 1_000
 """HTML reads no larger colspan."""
 
 
@@ -27,6 +27,13 @@ class Entry:
     is_gold: bool
     matched: bool
     """Whether the other side says the same of this step, in the same words but for their case."""
+    place: int
+    """Among the changes of its trace, counted from 0."""
+
+    @property
+    def gist(self) -> str:
+        """What the change ends in."""
+        return self.change.after or self.change.attribute
 
 
 @dataclass(frozen=True)
@@ -37,11 +44,6 @@ class Cell:
     """Counted from 0."""
     entries: tuple[Entry, ...] = ()
     span: int = 1
-
-    @property
-    def gist(self) -> str:
-        """All changes of the cell on one line: what they end in."""
-        return " · ".join(entry.change.after or entry.change.attribute for entry in self.entries)
 
     @property
     def words(self) -> str:
@@ -103,14 +105,13 @@ class Matrix:
 
     @cached_property
     def _by_step(self) -> dict[tuple[int, bool], list[tuple[EntityRow, list[Entry]]]]:
-        place = {id(change): number for number, change in enumerate(self.trace.changes)}
         found: dict[tuple[int, bool], list[tuple[EntityRow, list[Entry]]]] = {}
         for row in self.rows:
             for (step, is_gold), entries in groupby(row.entries, lambda one: (one.change.step, one.is_gold)):
                 found.setdefault((step, is_gold), []).append((row, list(entries)))
         for (_, is_gold), groups in found.items():
             if not is_gold:
-                groups.sort(key=lambda group: place[id(group[1][0].change)])
+                groups.sort(key=lambda group: group[1][0].place)
         return found
 
     @property
@@ -125,6 +126,10 @@ class Matrix:
             "exact": self.gold is not None,
         }
         return {mark for mark, used in marks.items() if used}
+
+    @property
+    def most_salient(self) -> float | None:
+        return max((row.salience for row in self.rows if row.salience is not None), default=None)
 
     @property
     def matched(self) -> int:
@@ -150,7 +155,7 @@ def matrix_of(trace: Trace, gold: Trace | None = None) -> Matrix:
     groups: dict[str, list[Entry]] = {}
     for entry in _entries(trace, gold):
         groups.setdefault(_row_key(entry.change.entity, names), []).append(entry)
-    widest_span = 1 if len(groups) * columns <= _SMALL else _WIDEST_SPAN
+    widest_span = 1 if len(groups) * columns <= _SMALL else WIDEST_SPAN
     salience = _mean_salience(trace, gold, names)
     rows = []
     for key, entries in groups.items():
@@ -166,8 +171,8 @@ def _entries(trace: Trace, gold: Trace | None) -> list[Entry]:
     """The changes of both sides in the order of the steps, prediction before gold."""
     predicted, expected = trace.changes, gold.changes if gold else ()
     said, true = {_words(change) for change in predicted}, {_words(change) for change in expected}
-    entries = [Entry(change, False, _words(change) in true) for change in predicted]
-    entries += [Entry(change, True, _words(change) in said) for change in expected]
+    entries = [Entry(change, False, _words(change) in true, place) for place, change in enumerate(predicted)]
+    entries += [Entry(change, True, _words(change) in said, place) for place, change in enumerate(expected)]
     return sorted(entries, key=lambda entry: (entry.change.step, entry.is_gold))
 
 

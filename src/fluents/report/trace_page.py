@@ -14,14 +14,17 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
+from html import escape
 from importlib import resources
+from math import ceil
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fluents.errors import InputError
 from fluents.records import LEAST_SURE, Provenance, Trace
-from fluents.report.trace_layout import finite, matrix_of
+from fluents.report.lifelines import lifelines_of
+from fluents.report.trace_layout import Matrix, finite, matrix_of
 from fluents.text.names import counted
 
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -29,12 +32,15 @@ _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 
 
 def to_html(
-    traces: Trace | Sequence[Trace], gold: Trace | Sequence[Trace] | None = None, title: str | None = None
+    traces: Trace | Sequence[Trace],
+    gold: Trace | Sequence[Trace] | None = None,
+    title: str | None = None,
+    sides: tuple[str, str] = ("predicted", "gold"),
 ) -> str:
-    """Traces as one self-contained page: every step with its changes, then entities by steps.
+    """Traces as one self-contained page with three views: steps, lifelines of entities, entities by steps.
 
     Gold is matched by id and stands beside the predictions; gold procedures without a prediction are named. An id that
-    comes twice in gold is an InputError.
+    comes twice in gold is an InputError. `sides` is what the page calls the two.
 
     >>> Path("soup.html").write_text(fl.to_html(trace))
     """
@@ -46,17 +52,49 @@ def to_html(
     matrices = [matrix_of(trace, expected.get(trace.id)) for trace in traces]
     if title is None:
         title = matrices[0].goal if len(matrices) == 1 else "What changes, step by step"
-    css, js = asset("page.css"), asset("page.js")
+    css, js = asset("page.css") + asset("trace.css"), asset("trace.js") + Markup("follow(document);\n")
     return template("page.html").render(
         title=title,
         matrices=matrices,
         has_gold=gold is not None,
+        sides=sides,
+        sliders=_sliders(matrices),
         least_sure=LEAST_SURE,
         unpredicted=[trace for trace in expected.values() if trace.id not in {matrix.trace.id for matrix in matrices}],
         css=css,
         js=js,
         policy=policy(css, js),
     )
+
+
+def notebook_html(trace: Trace) -> str:
+    """What a notebook shows: the page in a frame of its own, and a table for viewers that remove frames."""
+    lines = ["<table><tr><th>step</th><th>entity</th><th>attribute</th><th>before</th><th>after</th></tr>"]
+    for step, text, changes in trace.by_step():
+        lines.append(f'<tr><td>{step}</td><td colspan="4"><i>{_escaped(text)}</i></td></tr>')
+        for change in changes:
+            cells = (change.entity, change.attribute, change.before, change.after)
+            lines.append("<tr><td></td>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in cells) + "</tr>")
+    height = min(14 + 3 * len(trace.procedure.steps) + 2 * len(trace.changes), 44)
+    return (
+        f'<iframe title="{_escaped(trace.procedure.goal or trace.id)}" sandbox="allow-scripts" width="100%" '
+        f'style="border:0;height:{height}rem;resize:vertical" srcdoc="{escape(to_html(trace))}"></iframe>\n'
+        + "\n".join(("<details><summary>Table</summary>", *lines, "</table></details>"))
+    )
+
+
+def _escaped(text: str) -> str:
+    return escape(str(visible(text)))
+
+
+def _sliders(matrices: Sequence[Matrix]) -> list[tuple[str, float, float]]:
+    """(what, most, stride) of every number that changes can be filtered by."""
+    known = set().union(*(matrix.explained for matrix in matrices))
+    found: list[tuple[str, float, float]] = [(kind, 1.0, 0.05) for kind in ("confidence", "support") if kind in known]
+    if "salience" in known:
+        most = max((matrix.most_salient or 0.0 for matrix in matrices), default=0.0)
+        found.append(("salience", ceil(most * 2) / 2, 0.5))
+    return found
 
 
 def visible(value: object) -> object:
@@ -105,6 +143,7 @@ def template(name: str) -> Template:
         "short": short,
         "counted": counted,
         "finite": finite,
+        "lifelines": lifelines_of,
         "provenance": provenance_parts,
     }
     return environment.get_template(name)
