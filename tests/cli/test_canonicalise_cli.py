@@ -68,7 +68,7 @@ def test_clusters_that_are_there_stay_unless_asked_for_again(plain: Path, tmp_pa
     edited = read(first.read_bytes())
     jsonl.write([edited.replace(clusters=edited.clusters[:1])], first)
     kept = run("canonicalise", first, "-o", second)
-    assert b"has clusters already: kept" in kept.stderr
+    assert b"kept its existing clusters" in kept.stderr
     assert second.read_bytes() == first.read_bytes()
     assert run("canonicalise", first, "--again", "-o", second).returncode == 0
     assert len(read(second.read_bytes()).clusters) == 2
@@ -117,10 +117,13 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
     ("arguments", "what"),
     [
         (["canonicalise", "none.jsonl"], "no such file or dataset"),
-        (["canonicalise", "{plain}", "--model", "x"], "--model is for"),
-        (["canonicalise", "{plain}", "--workers", "2"], "--workers is for --method prompted or verified"),
+        (["canonicalise", "{plain}", "--model", "x"], "--model works only with --method"),
+        (["canonicalise", "{plain}", "--workers", "2"], "--workers works only with --method prompted or verified"),
         (["salience", "{plain}", "--form", "likert"], "--form needs --method prompted"),
-        (["expand", "{plain}", "--vocabulary", "{plain}", "--workers", "2"], "--workers is for names from a model"),
+        (
+            ["expand", "{plain}", "--vocabulary", "{plain}", "--workers", "2"],
+            "--workers works only without --vocabulary",
+        ),
         (["canonicalise", "{plain}", "--method", "prompted"], "no model given"),
         (["canonicalise", "{plain}", "--examples", "{plain}"], "--examples needs --method prompted"),
         (["canonicalise", "{plain}", "--pairs", "3"], "--pairs needs --method verified"),
@@ -129,8 +132,8 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
             "--shots needs --examples",
         ),
         (["expand", "{plain}", "--vocabulary", "{plain}"], "no clusters to expand"),
-        (["expand", "{plain}"], "no source of names"),
-        (["expand", "{plain}", "--vocabulary", "{plain}", "--model", "x"], "--model is for names from a model"),
+        (["expand", "{plain}"], "no source of paraphrases"),
+        (["expand", "{plain}", "--vocabulary", "{plain}", "--model", "x"], "--model works only without --vocabulary"),
         (
             ["expand", "{plain}", "--model", "x", "--base-url", "{free}", "--near", "0.5"],
             "--near is for names from a vocabulary",

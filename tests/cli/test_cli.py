@@ -273,7 +273,7 @@ def test_segment_goes_on_past_a_bad_file_and_strict_stops(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert jsonl.loads(done.stdout).id == "make-tea"
     assert "a.md" in done.stderr
-    assert "1 input skipped" in done.stderr
+    assert "skipped 1 input" in done.stderr
     assert "a.md" in fails("segment", tmp_path, "--strict")
 
 

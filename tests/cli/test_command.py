@@ -127,7 +127,7 @@ def test_ctrl_c_in_a_real_run_keeps_ratings_even_without_a_cache(source: Path, t
         _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in told
-    assert "out.jsonl.part; run the command again with --resume to go on" in told
+    assert "out.jsonl.part; run the command again with --resume to continue" in told
     [kept] = part_traces(out)
     assert [one.value for one in kept.salience] == [4, 4]
     assert not out.exists()

@@ -153,7 +153,7 @@ def test_compare_tests_the_difference(run: Run, gold: Path, tmp_path: Path) -> N
     assert "metric:cluster" in table.out
     assert run("eval", "compare", gold, worse, "--gold", gold, "--metric", "salience").status == 2
     ignored = run("eval", "compare", gold, worse, "--gold", gold, "--threshold", "0.5")
-    assert (ignored.status, "--threshold is for --metric cluster" in ignored.err) == (2, True)
+    assert (ignored.status, "--threshold needs --metric cluster" in ignored.err) == (2, True)
 
 
 def test_agreement_of_raters_from_two_files(run: Run, tmp_path: Path) -> None:

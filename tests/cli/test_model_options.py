@@ -137,10 +137,10 @@ def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) 
         (("--model", "any", "--cache", "a.sqlite", "--no-cache"), "--cache and --no-cache"),
         (("--model", "any", "--base-url", "localhost:8080"), "not the address"),
         (("--model", "any", "--key-file", "/nowhere/key"), "no such file"),
-        (("--model", "any", "--price-in", "inf"), "--price-in inf"),
+        (("--model", "any", "--price-in", "inf"), "--price-in is inf"),
         (("--model", "any", "--cached-only", "--cache", "/nowhere/kept.sqlite"), "no such cache"),
         (("--model", "any", "--cached-only", "--no-cache"), "needs a cache"),
-        (("--model", "any", "--record", "run.jsonl"), "--cache FILE keeps the answers"),
+        (("--model", "any", "--record", "run.jsonl"), "use --cache FILE"),
         (("--model", "any", "--from-record", "run.jsonl"), "--cache FILE --cached-only"),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_goal_that_no_state_says_is_told_with_what_could_be_said(run: Run, tea
 def test_options_for_a_language_model_need_the_method(run: Run, tea: Path) -> None:
     status, _, err = run("plan", tea, "--model", "NAME")
     assert status == 2
-    assert "--model is for --method prompted" in err
+    assert "--model works only with --method prompted" in err
 
 
 def test_a_language_model_writes_the_domain(run: Run, tea: Path) -> None:

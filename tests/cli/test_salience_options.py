@@ -124,7 +124,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     """Else "no change" would be read as a finding, and a full score on nothing as a success."""
     kept = Salient(min_salience=5).only(trace(SOUP, "bank account"), report=True)
     assert kept.changes == ()
-    assert "soup: no entity is salient enough; left out 2 changes" in capsys.readouterr().err
+    assert "soup: no entity is salient enough; dropped 2 changes" in capsys.readouterr().err
     shown = to_html([kept])
     assert "Filtered by salience (&gt;=5 by offline-1)." in shown
     assert "Nothing changes." not in shown

@@ -88,7 +88,7 @@ def test_ctrl_c_inside_a_procedure_keeps_its_finished_steps_and_the_page_shows_t
         _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in told
-    assert "out.jsonl.part; run the command again with --resume to go on" in told
+    assert "out.jsonl.part; run the command again with --resume to continue" in told
     assert out.read_text() == "what was there"
     [kept] = part_traces(out)
     assert kept.covered == (1, 2)
@@ -113,8 +113,8 @@ def test_steps_without_an_answer_end_in_status_1_and_are_asked_again(
     server.fault = prose_for_one
     done = track()
     assert done.status == 1
-    assert "1 step got no answer; run the command again with --resume to ask again" in done.err
-    assert "1 step got no answer" in track("--quiet").err, "it is an error"
+    assert "no answer for 1 step; run the command again with --resume to try again" in done.err
+    assert "no answer for 1 step" in track("--quiet").err, "it is an error"
     assert read(tmp_path / "out.jsonl")[0].covered == (1, 3)
     assert track("--resume").status == 1, "still none"
     server.fault = lambda number, body: None  # noqa: ARG005

@@ -22,9 +22,12 @@ from fluents.text.names import counted
 def ask(
     source: Annotated[str, typer.Argument(help="A text, a web page, traces, or a dataset; - reads standard input.")],
     question: Annotated[
-        str | None, typer.Argument(help="The question. Leave it out for CREPE, which has its own.")
+        str | None, typer.Argument(help="The question. Omit it for CREPE, which contains its events.")
     ] = None,
-    states: Annotated[Literal["none", "all", "salient"], typer.Option(help="States to base judgements on.")] = "all",
+    states: Annotated[
+        Literal["none", "all", "salient"],
+        typer.Option(help="States to use: none, of all entities, or of salient entities."),
+    ] = "all",
     min_salience: Annotated[
         float | None,
         typer.Option(
@@ -42,11 +45,11 @@ def ask(
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Say how likely something is before step 1 and after each step, from 1 to 5, with reasons and supporting states.
+    """Rate how likely something is before step 1 and after each step, from 1 to 5, with reasons and supporting states.
 
-    A text is tracked first, with the embedded model. CREPE's events are judged as more, less or as likely as before
-    each step; `fluents eval crepe` scores the answers. Ctrl-C keeps finished procedures; `--resume` continues, and
-    answers of language models are cached.
+    A text is tracked first, with the embedded model. For CREPE, the answer is whether each step makes an event more
+    likely, less likely, or neither; `fluents eval crepe` scores it. Ctrl-C keeps finished procedures, and `--resume`
+    continues. Answers of language models are cached.
 
     Example: `fluents ask windy.txt "Can she see what is in the room?"`
 
@@ -59,10 +62,10 @@ def ask(
     check_states(states, min_salience)
     wanted = [(one, questions_of(one, question)) for one in islice(_sources(source), limit)]
     if (source, question, method) == ("crepe:dev", None, "offline"):
-        tell("the offline method was learnt from crepe:dev: its score there says nothing")
+        tell("warning: the offline method was trained on crepe:dev, so its score on crepe:dev is meaningless")
     progress = AnswerProgress()
     with (
-        model_unless(method == "offline", options, progress, "--method prompted") as model,
+        model_unless(method == "offline", options, progress, "with --method prompted") as model,
         open_judge(method, scale="rating" if question else "change", model=model) as judge,
         report_parse_failures("judgements that cannot be told") as failures,
     ):
@@ -70,7 +73,11 @@ def ask(
         def work(one: Trace | Procedure | CrepeCase, events: tuple[str, ...]) -> CrepeCase:
             trace = given.get(one.id) or _tracked(one, states)
             if trace.procedure.steps != _procedure(one).steps:
-                raise InputError(f"{one.id} has other steps in the traces", where=traces, fix="track it again")
+                raise InputError(
+                    f"the steps of {one.id} in the traces differ from those in the dataset",
+                    where=traces,
+                    fix="track it again",
+                )
             dataset = source if isinstance(one, CrepeCase) else None
             with progress.of(trace):
                 done = answered(trace, events, judge, states=states, min_salience=min_salience, dataset=dataset)

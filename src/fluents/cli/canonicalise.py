@@ -19,16 +19,20 @@ def canonicalise(
     file: TraceFile = "-",
     method: Annotated[
         Literal["offline", "prompted", "verified"],
-        typer.Option(help="Built-in model, language model, or built-in with doubtful pairs put to a language model."),
+        typer.Option(
+            help="Built-in model, language model, or built-in model with doubtful pairs checked by a language model."
+        ),
     ] = "offline",
     pairs: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Verified: maximum number of pairs to ask about. Default: 20.")
+        int | None, typer.Option(min=1, max=1000, help="Verified: maximum number of pairs to check. Default: 20.")
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, max=100, help="Prompted: votes on the clusters of entities. Default: 5.")
+        int | None,
+        typer.Option(min=1, max=100, help="Prompted: number of votes on the clusters of entities. Default: 5."),
     ] = None,
     attribute_runs: Annotated[
-        int | None, typer.Option(min=1, max=100, help="Prompted: votes on the clusters of attributes. Default: 3.")
+        int | None,
+        typer.Option(min=1, max=100, help="Prompted: number of votes on the clusters of attributes. Default: 3."),
     ] = None,
     examples: Annotated[
         str | None, typer.Option(help="Prompted: draw few-shot examples from this file or dataset.")
@@ -39,9 +43,9 @@ def canonicalise(
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Find one canonical name for each entity and attribute; the words of the changes are kept.
+    """Find one canonical name for each entity and attribute. The changes keep their wording.
 
-    Ctrl-C keeps finished procedures; `--resume` continues, and answers are cached.
+    Ctrl-C keeps finished procedures, and `--resume` continues. Answers of language models are cached.
 
     Example: `fluents track soup.md | fluents canonicalise -o named.jsonl`
 
@@ -53,7 +57,7 @@ def canonicalise(
 
     progress = AnswerProgress()
     with (
-        model_unless(method == "offline", options, progress, "--method prompted or verified") as model,
+        model_unless(method == "offline", options, progress, "with --method prompted or verified") as model,
         open_method(
             method, model=model, runs=runs, attribute_runs=attribute_runs, examples=examples, shots=shots, pairs=pairs
         ) as opened,
@@ -62,7 +66,7 @@ def canonicalise(
 
         def work(trace: Trace) -> Trace:
             if trace.clusters and not again:
-                tell(f"{trace.id} has clusters already: kept (--again replaces them)", "dim")
+                tell(f"{trace.id}: kept its existing clusters (--again replaces them)", "dim")
                 return trace
             with progress.of(trace):
                 done = canonicalised(trace, opened)
@@ -78,7 +82,7 @@ def canonicalise(
 def expand(
     file: TraceFile = "-",
     vocabulary: Annotated[
-        str | None, typer.Option(help="Offline: take names near in meaning from this file or dataset.")
+        str | None, typer.Option(help="Offline: take names with a similar meaning from this file or dataset.")
     ] = None,
     near: Annotated[
         float | None, typer.Option(min=0, max=1, help="Offline: minimum similarity of a name. Default: 0.5.")
@@ -88,9 +92,9 @@ def expand(
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Add other names for each entity and attribute, marked as expansions, so that evaluation is fair to paraphrases.
+    """Add paraphrases of each entity and attribute, so that `fluents eval schemata` accepts them.
 
-    From a language model, or offline from the words of a dataset you have.
+    They come from a language model, or offline from the names in a dataset.
 
     Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
 
@@ -101,10 +105,10 @@ def expand(
     from fluents.canonicalisation.expansion import parse_failures
 
     if vocabulary is None and options.model is None:
-        raise InputError("no source of names", fix="give --vocabulary openpi:train, or --model NAME")
+        raise InputError("no source of paraphrases", fix="give --vocabulary openpi:train, or --model NAME")
     progress = AnswerProgress()
     with (
-        model_unless(vocabulary is not None, options, progress, "names from a model, not from --vocabulary") as model,
+        model_unless(vocabulary is not None, options, progress, "without --vocabulary") as model,
         open_thesaurus(vocabulary, near=near, model=model) as thesaurus,
         report_parse_failures() as failures,
     ):

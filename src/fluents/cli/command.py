@@ -80,7 +80,7 @@ def report_skipped(skipped: Sequence[FluentsError]) -> None:
     for error in skipped:
         tell(f"skipped: {error}")
     if skipped:
-        tell(f"{counted(len(skipped), 'input')} skipped; --strict stops at the first")
+        tell(f"skipped {counted(len(skipped), 'input')}; --strict stops at the first")
         raise typer.Exit(1)
 
 
@@ -89,12 +89,12 @@ class OutputOptions:
     """Where traces go. Each field is an option."""
 
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write JSONL to FILE.")] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False
     as_json: Annotated[bool | None, typer.Option("--json/--table", help="Print JSONL or tables.")] = None
 
     def __post_init__(self) -> None:
         if self.resume and self.output in (None, "-"):
-            raise InputError("`resume` needs `output`", fix="name the file to go on with")
+            raise InputError("`resume` needs `output`", fix="name the output file of the run to resume")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Salient:
         left = keep_salient(trace, wanted)
         if report and trace.changes and not left.changes:
             lost = counted(len(trace.changes), "change")
-            tell(f"{trace.id}: no entity is salient enough; left out {lost}")
+            tell(f"{trace.id}: no entity is salient enough; dropped {lost}")
         return left
 
 
@@ -134,7 +134,7 @@ class ScoredSalient(Salient):
     """Likewise, for a score, where gold and predictions may have different raters."""
 
     salience_rater: Annotated[
-        str | None, typer.Option(help="Use the ratings of this rater, such as A1; the built-in rater fills the gaps.")
+        str | None, typer.Option(help="Use this rater's ratings, such as A1's. Unrated procedures are rated offline.")
     ] = None
 
     @property
@@ -145,7 +145,7 @@ class ScoredSalient(Salient):
         return None if wanted is None else replace(wanted, rater=self.salience_rater)
 
 
-TraceFile = Annotated[str, typer.Argument(help="Traces: a file, a split of a dataset, or - for standard input.")]
+TraceFile = Annotated[str, typer.Argument(help="Traces: a file, a dataset split, or - for standard input.")]
 
 
 def each_trace(
@@ -157,7 +157,7 @@ def each_trace(
 ) -> None:
     """Do the work on each trace of a file. A run with other `settings` cannot be resumed."""
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
-        tell("reading traces from standard input; end with Ctrl-D", "dim")
+        tell("reading traces from standard input; press Ctrl-D to end", "dim")
     from fluents.data.file_formats import read_traces
     from fluents.resumable import is_regular
 
@@ -185,7 +185,7 @@ def resumable_output(path: str, settings: Mapping[str, Any], **options: Any) -> 
     except BaseException:
         messages.quiet = False  # this belongs to the error
         if opened and output.count:
-            tell(f"finished results are in {output.part}; run the command again with --resume to go on")
+            tell(f"finished results are in {output.part}; run the command again with --resume to continue")
         raise
 
 

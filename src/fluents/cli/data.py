@@ -60,7 +60,7 @@ def _cell(value: object) -> str:
 def get(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
 ) -> None:
-    """Download datasets into the cache and verify every file. An interrupted download resumes.
+    """Download datasets into the cache and verify every file. Run it again to resume an interrupted download.
 
     Example: `fluents data get openpi openpi-c`
     """
@@ -82,7 +82,7 @@ def get(
 def stats(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets. Default: all.")] = None, as_json: AsJson = False
 ) -> None:
-    """Count what the files contain and compare it with the papers; * marks a difference.
+    """Compare the counts of the files with those of the papers; * marks a difference.
 
     Example: `fluents data stats openpi`
     """
@@ -138,7 +138,7 @@ def convert(
     ],
     to: Annotated[Format, typer.Option(help="Output format.")] = "fluents",
 ) -> None:
-    """Convert a dataset or a file to another format, and say which fields that format cannot hold.
+    """Convert a dataset or a file to another format, and list the fields that the format cannot store.
 
     Example: `fluents data convert openpi-c:test --to parquet -o test.parquet`
     """
@@ -151,6 +151,6 @@ def convert(
         count = write(records, to, output)
         missing = lost(records, to)
         if missing:
-            tell(f"{to} has no place for: {', '.join(missing)}", "yellow")
+            tell(f"the format {to} cannot store: {', '.join(missing)}", "yellow")
     if output != "-":
         tell(f"wrote {counted(count, 'record')} to {output}")

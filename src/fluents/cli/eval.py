@@ -118,13 +118,11 @@ def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salien
 @with_options
 def bertscore(
     sides: Sides,
-    of: Annotated[
-        Literal["schemata", "states", "complete"], typer.Option(help="What to compare, as in the metrics of that name.")
-    ] = "schemata",
+    of: Annotated[Literal["schemata", "states", "complete"], typer.Option(help="Texts to compare.")] = "schemata",
     scope: Annotated[
         Scope | None, typer.Option(help="Schemata of the whole procedure (the default) or of each step.")
     ] = None,
-    expanded: Annotated[bool, typer.Option("--expanded", help="Accept the gold's added paraphrases.")] = False,
+    expanded: Annotated[bool, typer.Option("--expanded", help="Accept the paraphrases in the gold.")] = False,
     encoder: Annotated[
         str, typer.Option(help="Model of the transformers library, by name or folder.")
     ] = "microsoft/deberta-xlarge-mnli",
@@ -143,7 +141,7 @@ def clustering(
     gold: Gold = "openpi2:labels",
     pred: Pred = "openpi2-outputs:clusters",
     mode: ModeOption = "compat",
-    level: Annotated[Level, typer.Option(help="Whose names are clustered.")] = "entities",
+    level: Annotated[Level, typer.Option(help="Score clusters of entities or of attributes.")] = "entities",
     as_json: AsJson = False,
 ) -> None:
     """Score clusters of names as OpenPI2.0 does: exact match and B-cubed.
@@ -161,7 +159,7 @@ def clustering(
 @with_options
 def salience(
     sides: Sides,
-    reference: Annotated[str, typer.Option(help="Rater in the gold to compare with.")] = "A1",
+    reference: Annotated[str, typer.Option(help="Rater in the gold to correlate with.")] = "A1",
     rater: Annotated[str | None, typer.Option(help="Rater in the predictions, if there are several.")] = None,
     plot: Annotated[str | None, typer.Option(help="Write a plot of the correlations to this SVG file.")] = None,
     as_json: AsJson = False,
@@ -229,7 +227,7 @@ def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson
 
 @app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
-    """Measure how often a change begins in the state an earlier step left. Needs no gold.
+    """Measure how often a change starts from the state in which an earlier step ended. Needs no gold.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """
@@ -239,7 +237,9 @@ def consistency(pred: Pred, as_json: AsJson = False) -> None:
 @app.command()
 def agreement(
     gold: Gold,
-    pred: Annotated[str | None, typer.Option("--pred", help="More ratings, such as a model's, to compare.")] = None,
+    pred: Annotated[
+        str | None, typer.Option("--pred", help="File with more ratings to compare, such as a model's.")
+    ] = None,
     raters: Annotated[str | None, typer.Option(help="Comma-separated raters. Default: all.")] = None,
     level: Annotated[
         Literal["nominal", "ordinal", "interval"], typer.Option(help="Level of measurement for Krippendorff's alpha.")
@@ -261,15 +261,15 @@ def agreement(
 def judgements(
     source: Annotated[str, typer.Argument(help="davinci, gpt-3.5 or expansions (released), or a filled-in form.")],
     form: Annotated[
-        str | None, typer.Option(help="Write a form on the predictions in SOURCE to this CSV file instead.")
+        str | None, typer.Option(help="Write a blank form for the predictions in SOURCE to this CSV file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score human judgements: OpenPI2.0's released ones, or a form in which you mark hallucinated changes.
+    """Score human judgements: those that OpenPI2.0 released, or a form in which you mark hallucinated changes.
 
     Example: `fluents eval judgements davinci`
 
-    Example: `fluents eval judgements mine.jsonl --form form.csv`, and once it is filled in: `… judgements form.csv`
+    Example: `fluents eval judgements mine.jsonl --form form.csv`, then fill it in: `fluents eval judgements form.csv`
     """
     from fluents.data.file_formats import read_traces
     from fluents.evaluation import Evaluation
@@ -335,9 +335,9 @@ def compare(
     from fluents.scoring.bootstrap import compare as compare_scores
 
     if (first, second, gold).count("-") > 1:
-        raise InputError("standard input can be read only once", fix="write it to a file first")
+        raise InputError("standard input can be read only once", fix="save one of the inputs to a file")
     if metric != "cluster" and (foreign := changed(embedder)):
-        raise InputError(f"{foreign[0]} is for --metric cluster", fix="add --metric cluster, or leave it out")
+        raise InputError(f"{foreign[0]} needs --metric cluster", fix=f"add --metric cluster, or leave out {foreign[0]}")
     options = {"embedder": embedder.load()} if metric == "cluster" else {}
     meant = metrics.held(metrics.read_sides(metric, gold, ())[0])
     scores = []

@@ -45,21 +45,24 @@ class ModelOptions:
         str | None, _option(help="Read the API key from this environment variable. Default: OPENAI_API_KEY.")
     ] = None
     structured: Annotated[
-        Literal["auto", "schema", "json", "off"], _option(help="Enforce JSON output: schema, json mode, off, or auto.")
+        Literal["auto", "schema", "json", "off"],
+        _option(help="Enforce JSON output by schema, by JSON mode, or not at all."),
     ] = "auto"
     max_tokens: Annotated[
         int | None,
         _option(
-            min=16, max=1_000_000, help="Maximum tokens per answer, reasoning included. Default: what a question needs."
+            min=16,
+            max=1_000_000,
+            help="Maximum tokens per answer, including reasoning. Default: depends on the prompt.",
         ),
     ] = None
     workers: Annotated[int, _option(min=1, max=256, help="Number of concurrent requests.")] = 8
     timeout: Annotated[float, _option(min=0.1, max=86400, help="Timeout of a request, in seconds.")] = 120.0
     retries: Annotated[int, _option(min=0, max=50, help="Number of retries when a request fails.")] = 6
     cache: Annotated[
-        Path | None, _option(help="Keep answers in FILE. Default: a file in the user's cache.", metavar="FILE")
+        Path | None, _option(help="Cache answers in FILE. Default: a file in the user's cache folder.", metavar="FILE")
     ] = None
-    no_cache: Annotated[bool, _option("--no-cache", help="Neither read nor keep cached answers.")] = False
+    no_cache: Annotated[bool, _option("--no-cache", help="Neither read nor write the cache.")] = False
     cached_only: Annotated[bool, _option("--cached-only", help="Answer from the cache only; send no requests.")] = False
     price_in: Annotated[float | None, _option(min=0, help="Price per million input tokens.")] = None
     price_out: Annotated[float | None, _option(min=0, help="Price per million output tokens.")] = None
@@ -71,14 +74,14 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         if self.record is not None:
-            raise InputError("--record was removed", fix="--cache FILE keeps the answers")
+            raise InputError("--record was removed", fix="use --cache FILE")
         if self.from_record is not None:
-            raise InputError("--from-record was removed", fix="--cache FILE --cached-only answers from a cache")
+            raise InputError("--from-record was removed", fix="use --cache FILE --cached-only")
         if self.cache is not None and self.no_cache:
-            raise InputError("--cache and --no-cache exclude each other", fix="give one of them")
+            raise InputError("--cache and --no-cache cannot be combined", fix="leave out one of them")
         for option, value in (("timeout", self.timeout), ("price-in", self.price_in), ("price-out", self.price_out)):
             if value is not None and not math.isfinite(value):
-                raise InputError(f"--{option} {value}", fix="give a finite number")
+                raise InputError(f"--{option} is {value}", fix="give a finite number")
 
     @property
     def prices(self) -> Prices | None:
@@ -88,10 +91,12 @@ class ModelOptions:
             return None
         return Prices(self.price_in or 0.0, self.price_out or 0.0)
 
-    def refuse(self, owner: str) -> None:
+    def refuse(self, when: str) -> None:
         """Options that would be ignored are an error. The address may stand in the environment for other commands."""
         if foreign := [option for option in changed(self) if option != "--base-url"]:
-            raise InputError(f"{foreign[0]} is for {owner}", fix=f"leave out {foreign[0]}, or use {owner}")
+            raise InputError(
+                f"{foreign[0]} works only {when}", fix=f"leave out {foreign[0]}, or run the command {when}"
+            )
 
 
 _PASSED_ON = (
@@ -127,11 +132,11 @@ def open_model(options: ModelOptions, on_answer: OnAnswer | None = None) -> Iter
 
 @contextmanager
 def model_unless(
-    offline: bool, options: ModelOptions, progress: AnswerProgress, owner: str
+    offline: bool, options: ModelOptions, progress: AnswerProgress, when: str
 ) -> Iterator[LanguageModel | None]:
     """The model that the options name; offline none, and options that name one are an error."""
     if offline:
-        options.refuse(owner)
+        options.refuse(when)
         yield None
         return
     with open_model(options, progress) as model:
@@ -144,9 +149,9 @@ def _tell_usage(model: LanguageModel, options: ModelOptions, account: IO[bytes] 
     usage = model.usage
     tell(usage.summary(options.prices))
     if usage.refused:
-        tell(f"the endpoint does not support {', '.join(usage.refused)}: left out")
+        tell(f"the endpoint does not support {', '.join(usage.refused)}; requests were sent without")
     if usage.cut:
-        tell(f"{counted(usage.cut, 'answer')} cut off at the maximum length: raise --max-tokens")
+        tell(f"{counted(usage.cut, 'answer')} truncated at the maximum length; raise --max-tokens")
     if account:
         ended = {"ended": datetime.now(UTC).isoformat(timespec="seconds")}
         where = {"model": model.name, "base_url": endpoint_url(options.base_url)}
@@ -162,7 +167,7 @@ def report_parse_failures(kept: str = "see the rejects") -> Iterator[list[str]]:
     finally:
         if reasons:  # mostly the others have the reason of the first
             first = " ".join(reasons[0][:MAX_REASON].split())
-            tell(f"{counted(len(reasons), 'parse failure')} ({kept}), the first: {first}")
+            tell(f"{counted(len(reasons), 'parse failure')} ({kept}); the first: {first}")
 
 
 class AnswerProgress:

@@ -41,9 +41,7 @@ def plan(
     file: TraceFile = "-",
     goal: Annotated[
         str | None,
-        typer.Option(
-            help='What to reach, such as "soup hot, bowl full". Default: the final states of what is salient.'
-        ),
+        typer.Option(help='What to reach, such as "soup hot, bowl full". Default: final states of salient entities.'),
     ] = None,
     method: Annotated[
         Literal["compiled", "prompted"], typer.Option(help="Compile the states, or have a language model write PDDL.")
@@ -54,9 +52,7 @@ def plan(
             metavar="X", min=0, max=5, help="Minimum salience of entities in the default goal, or in the prompt."
         ),
     ] = 4.0,
-    salience_rater: Annotated[
-        str | None, typer.Option(help="Use the salience ratings of this rater, such as A1.")
-    ] = None,
+    salience_rater: Annotated[str | None, typer.Option(help="Use this rater's salience ratings, such as A1's.")] = None,
     side_effects: Annotated[
         bool,
         typer.Option(
@@ -95,12 +91,12 @@ def plan(
     from fluents.task_records import PddlTask
 
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
-        tell("reading traces from standard input; end with Ctrl-D", "dim")
+        tell("reading traces from standard input; press Ctrl-D to end", "dim")
     progress = AnswerProgress()
     found: list[TracePlan] = []
     names: Counter[str] = Counter()
     skipped = 0
-    with model_unless(method == "compiled", options, progress, "--method prompted") as model:
+    with model_unless(method == "compiled", options, progress, "with --method prompted") as model:
         records = list(read(file))
         tasks = [record for record in records if isinstance(record, PddlTask)]
         if model is not None and tasks:
@@ -144,21 +140,23 @@ def plan(
     without = sum(one.trace is None for one in found)
     if without or skipped:
         if len(found) + skipped > 1:
-            tell(f"{counted(len(found) - without, 'plan')}, {without} without a plan, {skipped} skipped")
+            tell(f"{counted(len(found) - without, 'plan')}; {without} without a plan; {skipped} skipped")
         raise typer.Exit(1)
 
 
 @with_options
 def pddl(
-    domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain, and perhaps a problem.")],
+    domain: Annotated[
+        Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain, optionally with a problem.")
+    ],
     problem: Annotated[Path | None, typer.Argument(metavar="[PROBLEM]", help="PDDL file with a problem.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse files that need repairs.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Report an error if a file needs repairs.")] = False,
     solve: Annotated[bool, typer.Option("--solve", help="Find a plan instead of printing PDDL.")] = False,
     as_json: AsJson = False,
     *,
     limits: PlannerOptions,
 ) -> None:
-    """Read PDDL leniently: list what was repaired, and print standard PDDL, or a plan.
+    """Parse PDDL leniently, list the repairs, and print standard PDDL or a plan.
 
     Example: `fluents pddl domain.pddl problem.pddl --solve`
     """
@@ -170,7 +168,7 @@ def pddl(
     solution = None
     if solve:
         if found.problem is None:
-            raise InputError("there is no problem to solve", where=domain, fix="give a file with a problem")
+            raise InputError("no problem to solve", where=domain, fix="give a file with a problem")
         with messages.status("planning"):
             solution = solved(
                 found.domain,

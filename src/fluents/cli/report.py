@@ -22,7 +22,7 @@ def report(
     mode: ModeOption = "compat",
     *,
     embedder: EmbedderChoice,
-    examples: Annotated[int, typer.Option(min=0, help="Number of worst and of best steps to show.")] = 5,
+    examples: Annotated[int, typer.Option(min=0, help="Number of best and of worst steps to show.")] = 5,
     salient: ScoredSalient,
 ) -> None:
     """Compare one or more systems with all published results in a report, as HTML and Markdown.

@@ -23,15 +23,15 @@ def salience(
     ),
     form: Annotated[
         Literal["paper", "likert"] | None,
-        typer.Option(help="Prompted: OpenPI2.0's short question (default), or its annotators' criteria."),
+        typer.Option(help="Prompted: OpenPI2.0's short prompt (default), or the criteria of its annotators."),
     ] = None,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Rate how much each entity matters, to the goal and in each step: 1 to 5, and 0 for irrelevant.
+    """Rate how much each entity matters, to the goal and in each step: 1 to 5, or 0 if it is irrelevant.
 
-    Ctrl-C keeps finished procedures; `--resume` continues, and answers are cached.
+    Ctrl-C keeps finished procedures, and `--resume` continues. Answers of language models are cached.
 
     Example: `fluents track soup.md | fluents salience -o rated.jsonl`
 
@@ -43,7 +43,7 @@ def salience(
 
     progress = AnswerProgress()
     with (
-        model_unless(method == "offline", options, progress, "--method prompted") as model,
+        model_unless(method == "offline", options, progress, "with --method prompted") as model,
         open_rater(method, form=form, model=model) as rater,
         report_parse_failures("ratings without a value") as failures,
     ):

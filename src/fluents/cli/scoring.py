@@ -22,7 +22,7 @@ Pred = Annotated[str, typer.Option("--pred", help="Predictions: a dataset split 
 ModeOption = Annotated[
     Mode, typer.Option("--mode", help="compat: reproduce the published number. strict: the corrected metric.")
 ]
-_BY = typer.Option("--by", help="Break the score down by this.")
+_BY = typer.Option("--by", help="Break the score down.")
 ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, _BY]
 ByStep = Annotated[Literal["topic", "seen", "position"] | None, _BY]
 ByTopic = Annotated[Literal["topic", "seen"] | None, _BY]

@@ -21,8 +21,8 @@ def serve_model(
 ) -> None:
     """Serve the embedded model to OpenAI-compatible clients on this machine, offline, until Ctrl-C.
 
-    Without an adapter the base model chats: badly, but well enough to try the llm tracker offline. With an adapter, use
-    /v1/completions with the embedded tracker's own prompt.
+    Without an adapter, the base model answers chat requests: poorly, but well enough to try `fluents track-llm`.
+    With an adapter, use /v1/completions with the prompt of the embedded tracker.
 
     Example: `fluents serve-model --port 8080`
     """

@@ -47,9 +47,9 @@ class InputOptions:
     files: Annotated[
         list[str], typer.Argument(help="Texts, web pages, JSON files, folders or datasets; - reads standard input.")
     ]
-    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="Goal. Default: the title found.")] = None
+    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="Goal. Default: the title.")] = None
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of procedures.")] = None
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad file.")] = False
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unreadable file.")] = False
 
     def read(self, *outputs: str | None) -> tuple[list[Procedure], list[FluentsError]]:
         """The procedures, and why files were skipped: all at once, so that a bad file is told before the work."""
@@ -70,7 +70,7 @@ class TraceOptions(OutputOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.html and self.output and jsonl.output_path(self.html) == jsonl.output_path(self.output):
-            raise InputError("`output` and `html` name the same file", where=self.html, fix="name two files")
+            raise InputError("`output` and `html` are the same file", where=self.html, fix="give two different files")
         messages.quiet = self.quiet
 
     def print(self, trace: Trace) -> None:
@@ -142,7 +142,9 @@ def track(
     given = [name for name, value in embedded.items() if value is not None]
     if model is not None and not is_embedded(model):
         if given:
-            raise InputError(f"`{given[0]}` is for the embedded model", fix=f"leave out `model` or `{given[0]}`")
+            raise InputError(
+                f"`{given[0]}` works only with the embedded model", fix=f"leave out `model` or `{given[0]}`"
+            )
         from fluents.cli.model_options import ModelOptions
         from fluents.cli.track_llm import LlmOptions, track_with_llm
 
@@ -166,7 +168,9 @@ def track(
 
 def _refuse_old_spelling(tracker: str | None, fast: bool) -> None:
     if fast:
-        raise InputError("--fast is gone: one pass is the default now", fix="leave it out; --model tiny is the fastest")
+        raise InputError(
+            "--fast was removed, because one pass is now the default", fix="leave it out; --model tiny is the fastest"
+        )
     if tracker is None:
         return
     now = {"llm": "fluents track-llm", "neural": "fluents track-neural"}.get(tracker)
@@ -183,8 +187,8 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
     settings = local_settings(**chosen)
     if len(files) != len(settings.voters):
         raise InputError(
-            f"{counted(len(files), 'file')} of answers for {counted(len(settings.voters), 'adapter')}",
-            fix="give `replay` once for each adapter of the setting",
+            f"`replay` has {counted(len(files), 'file')} for {counted(len(settings.voters), 'adapter')}",
+            fix="give `replay` once per adapter of the setting",
         )
     return LocalTracker(settings, [Replay.read(file) for file in files])
 
@@ -234,8 +238,8 @@ def track_all(
         tell(f"wrote {counted(output.count, 'procedure')} to {to.output}")
     messages.quiet = to.quiet and not missing and not skipped
     if missing:
-        fix = "; run the command again with --resume to ask again" if in_file else ""
-        tell(f"{counted(missing, 'step')} got no answer{fix}")
+        fix = "; run the command again with --resume to try again" if in_file else ""
+        tell(f"no answer for {counted(missing, 'step')}{fix}")
     report_skipped(skipped)
     if missing:
         raise typer.Exit(1)

@@ -31,28 +31,26 @@ class LlmOptions:
     form: Annotated[
         Literal["schemata", "states", "complete", "whole"],
         _option(
-            help="What to ask. schemata: entities and attributes. states: these, then their states. complete: "
-            "sentences, one question per step. whole: one question per procedure."
+            help="Prompts to use. schemata: entities and attributes. states: these, then their states. complete: "
+            "sentences, one prompt per step. whole: one prompt per procedure."
         ),
     ] = "states"
     pairs: Annotated[
         str | None,
-        _option(metavar="FILE", help="Ask for the states of the entities and attributes in this file or dataset."),
+        _option(metavar="FILE", help="Predict the states of the entities and attributes in this file or dataset."),
     ] = None
     shots: Annotated[int, _option(min=0, help="Number of examples in each prompt.")] = 0
     examples: Annotated[str | None, _option(metavar="FILE", help="File or dataset to draw examples from.")] = None
     verify: Annotated[
-        bool, _option("--verify", help="Ask again about each change, and drop those that are not confirmed.")
+        bool, _option("--verify", help="Verify each change with another prompt, and drop unconfirmed changes.")
     ] = False
-    econd: Annotated[bool, _option("--econd", help="Ask one question per entity instead of per attribute.")] = False
-    memory: Annotated[bool, _option("--memory", help="Include the states that earlier steps left in the prompt.")] = (
-        False
-    )
+    econd: Annotated[bool, _option("--econd", help="Send one prompt per entity instead of per attribute.")] = False
+    memory: Annotated[bool, _option("--memory", help="Include the last known states in the prompt.")] = False
     past: Annotated[bool, _option("--past/--no-past", help="Include the earlier steps in the prompt.")] = True
     temperature: Annotated[
         float | None, _option(min=0, max=2, help="Sampling temperature. Default: 0, or 0.7 with several samples.")
     ] = None
-    dry_run: Annotated[bool, _option("--dry-run", help="Print the prompts without asking.")] = False
+    dry_run: Annotated[bool, _option("--dry-run", help="Print the prompts without sending them.")] = False
 
     def tracker(self, model: LanguageModel, sampling: SamplingOptions) -> LlmTracker:
         """The tracker that asks a model in this way."""
@@ -84,7 +82,7 @@ def track_llm(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track with a language model behind any OpenAI-compatible endpoint, with all options.
+    """Track with a language model at any OpenAI-compatible endpoint, with all options.
 
     `fluents track --model NAME --base-url URL` is the same with the defaults.
 
@@ -122,7 +120,7 @@ def track_with_llm(
             track_all(llm.tracker(opened, sampling), wanted, skipped, salient, to, count)
         finally:
             if llm.verify:
-                tell(f"verification removed {counted(removed, 'pair')} (see the rejects)")
+                tell(f"verification dropped {counted(removed, 'pair')} (see the rejects)")
 
 
 def print_questions(
@@ -137,11 +135,11 @@ def print_questions(
     for procedure, question in questions(llm.tracker(nobody, sampling), wanted):
         count, tokens = count + 1, tokens + about_tokens(question)
         _print_question(procedure, question, about_tokens(question), as_json)
-    tell(f"{counted(count, 'question')}, about {tokens} input tokens ({BYTES_PER_TOKEN} bytes each); nothing was sent")
+    tell(f"{counted(count, 'prompt')}, about {tokens} input tokens ({BYTES_PER_TOKEN} bytes each); nothing was sent")
     if llm.memory or llm.verify or (llm.form == "states" and not llm.pairs):
         tell(
-            f"questions that depend on answers are shown as if {STAND_IN.attribute} of {STAND_IN.entity} were the only "
-            "change in each step: a real model finds more or fewer"
+            f"prompts that depend on answers are shown as if {STAND_IN.attribute} of {STAND_IN.entity} were the only "
+            "change in each step; a real model finds more or fewer changes"
         )
 
 

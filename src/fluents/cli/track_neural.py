@@ -33,7 +33,7 @@ class DecodingOptions:
 @with_options
 def track_neural(
     inputs: InputOptions,
-    checkpoint: Annotated[str, typer.Option(help="Folder that `fluents train neural` wrote.")],
+    checkpoint: Annotated[str, typer.Option(help="Folder written by `fluents train neural`.")],
     *,
     decoding: DecodingOptions,
     salient: Salient,

@@ -26,7 +26,7 @@ def _renamed(old: str, new: str) -> None:
     """Make the command `old` an error that names the command `new`."""
 
     def refuse() -> None:
-        raise UnknownNameError(f"this command is now `{new}`", fix=f"{new} --help")
+        raise UnknownNameError(f"this command is now `{new}`", fix=f"see {new} --help")
 
     anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
     app.command(old, hidden=True, context_settings=anything)(refuse)
@@ -41,9 +41,9 @@ class AdapterOptions:
     """How an adapter is trained. Each field is an option and a parameter of `train_adapter`."""
 
     model: Annotated[str, typer.Option(help="Base weights: tiny, small, base, or a GGUF file.")] = "tiny"
-    prompt: Annotated[
-        PromptForm, typer.Option(help="One transcript per procedure (for readers), or one prompt per step.")
-    ] = "transcript"
+    prompt: Annotated[PromptForm, typer.Option(help="One transcript per procedure, or one prompt per step.")] = (
+        "transcript"
+    )
     epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over the data.")] = None
     learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None
     batch: Annotated[int | None, typer.Option(min=1, help="Batch size.")] = None
@@ -69,16 +69,17 @@ def adapter(
         "fluents"
     ],
     dev: Annotated[
-        list[str] | None, typer.Option(help="Traces for the dev loss; datasets bring their own. Repeat for several.")
+        list[str] | None,
+        typer.Option(help="Traces for the dev loss, in addition to datasets' dev splits. Repeat for several."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N examples.")] = None,
     *,
     options: AdapterOptions,
 ) -> None:
-    """Train an adapter for an embedded model, on a GPU if there is one. `fluents track --adapter FILE` uses it.
+    """Train an adapter for an embedded model, on a GPU if there is one. Use it with `fluents track --adapter FILE`.
 
-    Hyperparameters that you leave out depend on --model and --prompt. An interrupted run continues after its last
-    complete epoch when you start it again.
+    The default hyperparameters depend on --model and --prompt. An interrupted run continues after its last complete
+    epoch when you start it again.
 
     Example: `fluents train adapter --model small --data fluents --data mine.jsonl --out runs/mine`
     """
@@ -105,7 +106,9 @@ def refine(
     ] = [  # noqa: B006
         "fluents"
     ],
-    model: Annotated[str | None, typer.Option(help="Base weights, if they are a GGUF file of your own.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="GGUF file of the base weights, if they are not tiny, small or base.")
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds of sampling and training.")] = 6,
     procedures: Annotated[int, typer.Option(min=1, help="Number of procedures per round.")] = 128,
     samples: Annotated[int, typer.Option(min=2, help="Number of answers per step.")] = 8,
@@ -168,4 +171,4 @@ def sample(
     with step_progress(f"sampling {source}", 0) as progress:
         answers = sample_answers(read_traces(source), adapter, sampling, style=style, seed=seed, report=progress)
     answers.write(output)
-    tell(f"wrote the answers to {counted(len(answers.answers), 'prompt')} to {output}")
+    tell(f"wrote answers for {counted(len(answers.answers), 'prompt')} to {output}")

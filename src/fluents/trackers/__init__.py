@@ -174,7 +174,7 @@ def refuse_old_setting(setting: str | None) -> None:
     """What was a setting once is the default now."""
     if setting in ("default", "fast"):
         raise InputError(
-            f"there is no `setting` {setting}: one pass is the default now",
+            f"the `setting` {setting} was removed, because one pass is now the default",
             fix="leave it out; more `samples` take more time and give better answers",
         )
 
