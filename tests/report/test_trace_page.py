@@ -16,7 +16,7 @@ from hypothesis import example, given
 from fluents import jsonl
 from fluents.errors import InputError
 from fluents.records import Alternatives, EntityCluster, Procedure, Provenance, Reject, Salience, StateChange, Trace
-from fluents.report.trace_page import notebook_html, to_html
+from fluents.report.trace_page import notebook_html, to_html, trace_fragment
 from strategies import maybe_words, traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "page"
@@ -285,6 +285,13 @@ def test_a_notebook_gets_the_page_in_a_frame_and_a_table_and_every_text_stays_te
     assert frame["srcdoc"] == to_html(trace)
     assert frame["sandbox"] == "allow-scripts"  # not of the notebook's origin: it can touch nothing there
     assert {shown(change.after) for change in trace.changes if change.after} <= set(shown_there.texts["td"])
+
+
+def test_a_fragment_is_the_page_without_title_style_and_script() -> None:
+    trace = fixture("predicted")[0]
+    fragment = trace_fragment(trace)
+    assert fragment.strip() in to_html(trace)
+    assert not {tag for tag, _ in Parsed(fragment).elements} & {"html", "style", "script", "h1"}
 
 
 def test_a_page_has_a_slider_for_every_number_its_changes_have() -> None:

@@ -30,12 +30,14 @@ from fluents.text.names import counted
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters, those that reorder the text around them, and what cannot be written as UTF-8."""
 
+SIDES = ("predicted", "gold")
+
 
 def to_html(
     traces: Trace | Sequence[Trace],
     gold: Trace | Sequence[Trace] | None = None,
     title: str | None = None,
-    sides: tuple[str, str] = ("predicted", "gold"),
+    sides: tuple[str, str] = SIDES,
 ) -> str:
     """Traces as one self-contained page with three views: steps, lifelines of entities, entities by steps.
 
@@ -53,18 +55,33 @@ def to_html(
     if title is None:
         title = matrices[0].goal if len(matrices) == 1 else "What changes, step by step"
     css, js = asset("page.css") + asset("trace.css"), asset("trace.js") + Markup("follow(document);\n")
-    return template("page.html").render(
-        title=title,
-        matrices=matrices,
-        has_gold=gold is not None,
-        sides=sides,
-        sliders=_sliders(matrices),
-        least_sure=LEAST_SURE,
-        unpredicted=[trace for trace in expected.values() if trace.id not in {matrix.trace.id for matrix in matrices}],
-        css=css,
-        js=js,
-        policy=policy(css, js),
-    )
+    unpredicted = [trace for trace in expected.values() if trace.id not in {matrix.trace.id for matrix in matrices}]
+    shown = _shown(title, matrices, unpredicted, gold is not None, sides)
+    return template("page.html").render(shown, css=css, js=js, policy=policy(css, js))
+
+
+def trace_fragment(trace: Trace) -> str:
+    """What the page of one trace has under its title, for pages that have our style and script already."""
+    matrix = matrix_of(trace)
+    return template("traces.html").render(_shown(matrix.goal, [matrix]))
+
+
+def _shown(
+    title: str,
+    matrices: Sequence[Matrix],
+    unpredicted: Sequence[Trace] = (),
+    has_gold: bool = False,
+    sides: tuple[str, str] = SIDES,
+) -> dict[str, object]:
+    return {
+        "title": title,
+        "matrices": matrices,
+        "unpredicted": unpredicted,
+        "has_gold": has_gold,
+        "sides": sides,
+        "sliders": _sliders(matrices),
+        "least_sure": LEAST_SURE,
+    }
 
 
 def notebook_html(trace: Trace) -> str:
