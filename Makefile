@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-newest check benchmark docs clean
+.PHONY: setup demo web test test-newest check benchmark docs clean
 
 setup: $(STAMP)
 
@@ -15,6 +15,10 @@ demo: setup
 		if $(BIN)/fluents weights get $$model; then exec $(BIN)/fluents track examples/tomato_soup.md --model $$model --table; fi; \
 		echo "The model $$model cannot be had; the demo goes on with a smaller one." >&2; \
 	done; exit 1
+
+# The web application on this machine. ARGUMENTS="--model small" is passed on.
+web: setup
+	$(BIN)/fluents web $(ARGUMENTS)
 
 # Files of tests are shared out among the cores, up to four: some tests load a model.
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile
@@ -51,7 +55,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fluents needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[data]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[data,web]' --group dev
 	touch $(STAMP)
 
 clean:

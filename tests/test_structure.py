@@ -33,8 +33,8 @@ def test_no_two_public_classes_share_a_name() -> None:
 
 
 def test_every_module_is_used_by_another() -> None:
-    """By an import, or by its name in a registry such as `METRICS`."""
-    modules = {_module(path) for path in FILES}
+    """By an import, or by its name in a registry such as `METRICS`; Alembic finds migrations by their folder."""
+    modules = {_module(path) for path in FILES if "migrations" not in path.parts}
     used: set[str] = {"fluents", "fluents.__main__"}
     for path, tree in FILES.items():
         for node in ast.walk(tree):

@@ -24,6 +24,7 @@ from fluents.cli import (
     track_llm,
     track_neural,
     train,
+    web,
     weights,
 )
 from fluents.cli import eval as eval_
@@ -57,6 +58,7 @@ app.command("ask")(ask.ask)
 app.command("plan")(plan.plan)
 app.command("pddl")(plan.pddl)
 app.command("report")(report.report)
+app.command("web")(web.web)
 app.command("serve-model")(serve_model.serve_model)
 app.add_typer(data.app, name="data")
 app.add_typer(eval_.app, name="eval")

@@ -116,6 +116,20 @@ def _steps(alignment: Alignment) -> Iterator[_Step]:
         yield _Step(gold_step.procedure_id, gold_step.step, tuple(values), judged)
 
 
+class MatchedPair(NamedTuple):
+    """A gold change and a prediction that the best assignment puts together, by their places."""
+
+    gold: int
+    pred: int
+    likeness: float
+    """ROUGE-L; from RIGHT on, the prediction counts as right."""
+
+
+def matched_pairs(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> list[MatchedPair]:
+    """The pairs of a step that have anything in common, in the order of the gold changes."""
+    return _pairs(_likeness(gold, pred))
+
+
 def match_values(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> list[float]:
     """For each prediction the ROUGE-L with the gold change it is matched to, 0 where it is matched to none."""
     return _matched(_likeness(gold, pred))
@@ -142,9 +156,16 @@ def _likeness(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> Float
 def _matched(table: Floats) -> list[float]:
     """For each column its value in the best assignment, 0 where it has none."""
     values = [0.0] * table.shape[1]
-    for row, column in zip(*linear_sum_assignment(-table), strict=True):
-        values[column] = float(table[row, column])
+    for pair in _pairs(table):
+        values[pair.pred] = pair.likeness
     return values
+
+
+def _pairs(table: Floats) -> list[MatchedPair]:
+    assigned = zip(*linear_sum_assignment(-table), strict=True)
+    return [
+        MatchedPair(int(row), int(column), float(table[row, column])) for row, column in assigned if table[row, column]
+    ]
 
 
 def _soft(gold: int, pred: int, matched: float) -> tuple[float, float, float]:

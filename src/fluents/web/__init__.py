@@ -1,16 +1,15 @@
 """The web application: a page, a REST API, a store, and a worker process that tracks one job at a time.
 
-application.py   the server's parts put together
-api.py           the REST API; `resources.py` has what it takes and gives
-guard.py         what is refused before anything else looks at a request
-job_queue.py     whose turn it is; `worker.py` is the process with the model
-store.py         documents, jobs, traces and corrections in SQLite or PostgreSQL; `tables.py` is their schema
-corrections.py   people's judgements on a trace, and the trace they make
-backup.py        the whole store as one file
-server.py        the server's settings, and running it
-static/          the page
+server.py           serving it
+application.py      the parts put together; `templates/` and `static/` are what a browser gets
+guard.py            what is refused before anything else looks at a request
+api.py              the REST API; `resources.py` has what it takes and gives
+uploads.py          texts and files as people give them
+trace_views.py      traces as the page shows them
+runner.py           runs jobs in turn; `worker.py` is the process with the model
+tracker_choices.py  the trackers that jobs may name
+jobs.py             jobs and what happened to them
+library.py          documents, traces, judgements, search; `corrections.py` is what judgements make of a trace
+backup.py           the whole store as one file
+store.py            SQLite or PostgreSQL; `tables.py` is the schema, `migrations/` brings older ones up to date
 """
-
-from fluents.web import resources
-
-__all__ = ["resources"]

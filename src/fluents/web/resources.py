@@ -322,7 +322,7 @@ class CorrectionGiven(Given):
 class Correction(BaseModel):
     """A judgement as it was given; a later one on the same change counts."""
 
-    id: int
+    id: str
     trace: str
     position: int
     verdict: Verdict

@@ -1,0 +1,107 @@
+"""fluents web"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fluents.cli.command import show_json, tell, with_options
+
+
+@dataclass(frozen=True)
+class WebTrackerOptions:
+    """What jobs are tracked with. Each field is an option and a parameter of `tracker_menu`."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Default model: tiny, small, base, a GGUF file, or a language model at an endpoint."
+        ),
+    ] = None
+    adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None
+    key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Read the endpoint's API key from FILE.")] = None
+    key_variable: Annotated[
+        str | None, typer.Option(help="Read the endpoint's API key from this environment variable.")
+    ] = None
+    replay: Annotated[Path | None, typer.Option(hidden=True, help="Repeat the traces in FILE instead.")] = None
+    pause: Annotated[float, typer.Option(hidden=True, min=0, help="Seconds that `--replay` takes per step.")] = 0.0
+
+
+@with_options
+def web(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8765,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Others than this machine's own need `--token-file`.")
+    ] = "127.0.0.1",
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="File, or postgresql://user@host/database. Default: $FLUENTS_STORE, else a file in your data folder.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Ask for one of the tokens in FILE, one on each line.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Answer to this host name too. Repeat for several.")
+    ] = None,
+    open_page: Annotated[
+        bool | None, typer.Option("--open/--no-open", help="Open the page in the browser. Default: in a terminal.")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(min=1, help="Time for one job, in seconds.")] = 3600.0,
+    memory_limit: Annotated[int, typer.Option(min=0, help="Memory for the model, in MiB; 0 for no limit.")] = 8192,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+    *,
+    trackers: WebTrackerOptions,
+) -> None:
+    """Serve the web application on this machine, until Ctrl-C. Needs the extra `web`.
+
+    Paste or drop a text, watch its changes appear, correct them, compare, download. What is tracked is kept; a job that
+    was interrupted goes on when the server is started again.
+
+    Example: `fluents web --model small`
+
+    Example: `fluents web --model NAME --base-url http://127.0.0.1:8080/v1 --store postgresql://me@db/fluents`
+    """
+    from dataclasses import asdict
+
+    from fluents.web.application import WebSettings
+    from fluents.web.guard import GuardRules, read_tokens
+    from fluents.web.runner import WorkerLimits
+    from fluents.web.server import check_host, listening_socket, serve
+    from fluents.web.store import Store, default_url
+    from fluents.web.tracker_choices import tracker_menu
+
+    tokens = frozenset[str]() if token_file is None else read_tokens(token_file)
+    check_host(host, tokens)
+    names = frozenset(name.lower() for name in (host, *(allow_host or ())))
+    settings = WebSettings(
+        menu=tracker_menu(**asdict(trackers)),
+        rules=GuardRules(hosts=names, any_address=bool(tokens), tokens=tokens),
+        limits=WorkerLimits(seconds=time_limit, memory=memory_limit),
+    )
+    with listening_socket(host, port) as listening, Store(store or default_url()) as opened:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}/"
+
+        def announce() -> None:
+            if as_json:
+                show_json({"address": address, "store": opened.name})
+            else:
+                print(f"fluents is at {address}\nwhat you track is kept in {opened.name}\npress Ctrl-C to stop")
+            sys.stdout.flush()
+            if open_page or (open_page is None and sys.stdout.isatty()):
+                import webbrowser
+
+                webbrowser.open(address)
+
+        try:
+            serve(opened, settings, listening, announce)
+        except KeyboardInterrupt:
+            tell("stopped")

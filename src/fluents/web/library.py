@@ -1,0 +1,400 @@
+"""What the store keeps for people: documents, traces, their judgements, and the search over all of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
+
+from fluents import jsonl
+from fluents.records import Procedure, StateChange, Trace
+from fluents.text.matchers import ARTICLES, words
+from fluents.web.corrections import JudgedChange, corrected, judged, placed
+from fluents.web.resources import (
+    Correction,
+    CorrectionGiven,
+    DocumentPage,
+    DocumentSummary,
+    Found,
+    FoundPage,
+    TraceSummary,
+)
+from fluents.web.store import NotFoundError, Store, new_id
+from fluents.web.tables import ChangeRow, CorrectionRow, DocumentRow, JobRow, TraceRow
+
+FIELDS = ("entity", "attribute", "before", "after")
+_UNSPACED = "\u0e00"
+"""From this letter on, scripts often write words without spaces between them: Thai, Chinese, Japanese."""
+
+
+@dataclass(frozen=True)
+class KeptDocument:
+    """A document as the store has it."""
+
+    id: str
+    text: str
+    name: str | None
+    created: datetime
+    warnings: list[str]
+    read: Procedure
+    corrected: Procedure | None
+
+    @property
+    def procedure(self) -> Procedure:
+        """The steps to track."""
+        return self.corrected or self.read
+
+
+@dataclass(frozen=True)
+class KeptTrace:
+    """A trace as the store has it."""
+
+    summary: TraceSummary
+    trace: Trace
+    """In the model's words."""
+    corrections: list[Correction]
+
+    @property
+    def corrected(self) -> Trace:
+        """As people left it."""
+        return corrected(self.trace, self.corrections)
+
+
+class Library:
+    """Documents, traces and judgements of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # Documents
+
+    def add(self, procedure: Procedure, text: bytes, name: str | None, warnings: Sequence[str] = ()) -> str:
+        """Keep a text as it was read; returns its id."""
+        with self._store.writing() as session:
+            return insert_document(session, procedure, text, name, warnings)
+
+    def add_traces(self, traces: Sequence[Trace], name: str) -> tuple[list[str], list[str]]:
+        """Keep traces of a file, all or none; returns the ids of their documents, and of those with changes."""
+        documents, kept = [], []
+        with self._store.writing() as session:
+            for trace in traces:
+                text = "\n".join((trace.procedure.goal, *trace.procedure.steps)).strip()
+                documents.append(insert_document(session, trace.procedure, text.encode(), name))
+                if trace.changes:
+                    kept.append(insert_trace(session, documents[-1], trace, name))
+        return documents, kept
+
+    def document(self, document_id: str) -> KeptDocument:
+        with self._store.reading() as session:
+            row = get_row(session, DocumentRow, document_id, undefer(DocumentRow.text))
+            return KeptDocument(
+                row.id,
+                row.text.decode("utf-8", "replace"),
+                row.name,
+                moment(row.created),
+                json.loads(row.warnings),
+                procedure_of(row.read),
+                None if row.corrected is None else procedure_of(row.corrected),
+            )
+
+    def summaries(self, ids: Sequence[str]) -> list[DocumentSummary]:
+        with self._store.reading() as session:
+            rows = {row.id: row for row in session.scalars(select(DocumentRow).where(DocumentRow.id.in_(ids)))}
+            return _summaries(session, [rows[one] for one in ids if one in rows])
+
+    def documents(self, query: str = "", offset: int = 0, limit: int = 20) -> DocumentPage:
+        """A page of the library, newest first: of all documents, or of those that have all words of the query."""
+        chosen = select(DocumentRow)
+        for stem in query_stems(query):
+            chosen = chosen.where(_has(DocumentRow.stems, stem))
+        with self._store.reading() as session:
+            total = session.scalar(select(func.count()).select_from(chosen.subquery())) or 0
+            newest = chosen.order_by(DocumentRow.created.desc(), DocumentRow.id).offset(offset).limit(limit)
+            items = _summaries(session, list(session.scalars(newest)))
+        return DocumentPage(items=items, total=total, next=_next(offset, len(items), total))
+
+    def correct_steps(self, document_id: str, goal: str | None, steps: Sequence[str] | None) -> None:
+        """Keep steps as a person corrected them; both None: as they were read."""
+        with self._store.writing() as session:
+            row = get_row(session, DocumentRow, document_id)
+            now = read = procedure_of(row.read)
+            if goal is not None or steps is not None:
+                texts = read.steps if steps is None else tuple(steps)
+                images = read.images if len(texts) == len(read.steps) else ()
+                now = read.replace(goal=read.goal if goal is None else goal.strip(), steps=texts, images=images)
+            row.corrected = None if now == read else jsonl.dumps(now).decode()
+            row.stems = stems(row.name or "", now.goal, *now.steps)
+
+    def delete_document(self, document_id: str) -> None:
+        """With its jobs, traces and judgements."""
+        with self._store.writing() as session:
+            session.delete(get_row(session, DocumentRow, document_id))
+
+    # Traces
+
+    def traces_of(self, document_id: str) -> list[TraceSummary]:
+        """Oldest first."""
+        chosen = select(TraceRow).where(TraceRow.document_id == document_id).order_by(TraceRow.created, TraceRow.id)
+        with self._store.reading() as session:
+            return [_trace_summary(row) for row in session.scalars(chosen)]
+
+    def trace_summaries(self, ids: Sequence[str]) -> list[TraceSummary]:
+        with self._store.reading() as session:
+            rows = {row.id: row for row in session.scalars(select(TraceRow).where(TraceRow.id.in_(ids)))}
+            return [_trace_summary(rows[one]) for one in ids if one in rows]
+
+    def trace(self, trace_id: str) -> KeptTrace:
+        with self._store.reading() as session:
+            return _kept(session, get_row(session, TraceRow, trace_id, undefer(TraceRow.record)))
+
+    def delete_trace(self, trace_id: str) -> None:
+        """With the judgements on it."""
+        with self._store.writing() as session:
+            session.delete(get_row(session, TraceRow, trace_id))
+
+    def correct(self, trace_id: str, given: CorrectionGiven) -> Correction:
+        """Add a judgement; a later one on the same change counts."""
+        with self._store.writing() as session:
+            row = get_row(session, TraceRow, trace_id, undefer(TraceRow.record), lock=True)
+            kept = _kept(session, row)
+            position, step = placed(kept.trace, kept.corrections, given)
+            row.corrections += 1
+            added = CorrectionRow(
+                id=new_id(),
+                trace_id=trace_id,
+                number=row.corrections,
+                position=position,
+                verdict=given.verdict,
+                step=step,
+                words=None if given.words is None else given.words.model_dump_json(),
+                created=time.time(),
+            )
+            session.add(added)
+            correction = _correction(added)
+            session.execute(delete(ChangeRow).where(ChangeRow.trace_id == trace_id, ChangeRow.position == position))
+            now = judged(kept.trace, [*kept.corrections, correction])[position].current
+            if now is not None:
+                session.add(_change_row(trace_id, position, now))
+        return correction
+
+    def corrected_traces(self) -> Iterator[Trace]:
+        """All traces that somebody judged, as people left them, each with an id of its own."""
+        with self._store.reading() as session:
+            chosen = select(TraceRow.id).where(TraceRow.corrections > 0).order_by(TraceRow.created, TraceRow.id)
+            ids = list(session.scalars(chosen))
+        for one in ids:
+            try:
+                kept = self.trace(one)
+            except NotFoundError:  # deleted meanwhile
+                continue
+            procedure = kept.trace.procedure
+            yield kept.corrected.replace(procedure=procedure.replace(id=f"{procedure.id}-{one}"))
+
+    # Search
+
+    def search(self, query: str = "", offset: int = 0, limit: int = 20, **fields: str) -> FoundPage:
+        """Changes that have all words of the query in any field, and all words of `fields` in theirs."""
+        chosen = select(ChangeRow, TraceRow.created).join(TraceRow, TraceRow.id == ChangeRow.trace_id)
+        anywhere = ChangeRow.entity + ChangeRow.attribute + ChangeRow.before + ChangeRow.after
+        for stem in query_stems(query):
+            chosen = chosen.where(anywhere.like(_pattern(stem), escape="\\"))
+        for name, value in fields.items():
+            for stem in query_stems(value):
+                chosen = chosen.where(_has(getattr(ChangeRow, name), stem))
+        newest = (TraceRow.created.desc(), ChangeRow.trace_id, ChangeRow.step, ChangeRow.position)
+        with self._store.reading() as session:
+            total = session.scalar(select(func.count()).select_from(chosen.subquery())) or 0
+            rows = session.scalars(chosen.order_by(*newest).offset(offset).limit(limit)).all()
+            items = list(_found(session, rows))
+        return FoundPage(items=items, total=total, next=_next(offset, len(rows), total))
+
+
+def insert_document(
+    session: Session, procedure: Procedure, text: bytes, name: str | None, warnings: Sequence[str] = ()
+) -> str:
+    """Add a document to a transaction; returns its id."""
+    row = DocumentRow(
+        id=new_id(),
+        created=time.time(),
+        name=None if name is None else _storable(name),
+        text=text,
+        read=jsonl.dumps(procedure).decode(),
+        corrected=None,
+        warnings=json.dumps(list(warnings)),
+        stems=stems(name or "", procedure.goal, *procedure.steps),
+    )
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def insert_trace(session: Session, document_id: str, trace: Trace, name: str, job_id: str | None = None) -> str:
+    """Add a trace to a transaction, and its changes to the search; returns its id."""
+    row = TraceRow(
+        id=new_id(),
+        document_id=document_id,
+        job_id=job_id,
+        name=_storable(name),
+        created=time.time(),
+        record=jsonl.dumps(trace).decode(),
+        steps=len(trace.procedure.steps),
+        changes=len(trace.changes),
+        corrections=0,
+    )
+    session.add(row)
+    session.flush()
+    for position, change in enumerate(trace.changes):
+        session.add(_change_row(row.id, position, change))
+    return row.id
+
+
+def stems(*texts: str) -> str:
+    """What a search looks at: the stems of all words, each between two spaces, so that "hot" does not find "shot"."""
+    return f" {' '.join(query_stems(' '.join(texts)))} "
+
+
+def query_stems(text: str) -> tuple[str, ...]:
+    """The stems of a text, as metrics compare words."""
+    return words(_storable(text), ARTICLES)
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _storable(text: str) -> str:
+    """Without what one of the databases cannot hold."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()
+
+
+def _pattern(stem: str) -> str:
+    escaped = stem.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%" if any(letter >= _UNSPACED for letter in stem) else f"% {escaped} %"
+
+
+def _has(column: InstrumentedAttribute[str], stem: str) -> ColumnElement[bool]:
+    return column.like(_pattern(stem), escape="\\")
+
+
+def _next(offset: int, count: int, total: int) -> int | None:
+    return offset + count if count and offset + count < total else None
+
+
+_NOUNS: dict[type, str] = {DocumentRow: "document", TraceRow: "trace", JobRow: "job"}
+_Row = TypeVar("_Row", DocumentRow, TraceRow, JobRow)
+
+
+def get_row(session: Session, table: type[_Row], row_id: str, *options: Any, lock: bool = False) -> _Row:
+    """The row with this id; with `lock` nobody else changes it until the transaction ends."""
+    chosen = select(table).where(table.id == row_id).options(*options)
+    row = session.scalars(chosen.with_for_update() if lock else chosen).one_or_none()
+    if row is None:
+        noun = _NOUNS[table]
+        raise NotFoundError(f"there is no such {noun}", where=row_id, fix=f"it may have been deleted: list the {noun}s")
+    return row
+
+
+def procedure_of(line: str) -> Procedure:
+    """The procedure in a line that the store wrote."""
+    record = jsonl.loads(line, "the store")
+    assert isinstance(record, Procedure)
+    return record
+
+
+def trace_of(line: str) -> Trace:
+    """The trace in a line that the store or the worker wrote."""
+    record = jsonl.loads(line, "the store")
+    assert isinstance(record, Trace)
+    return record
+
+
+def _kept(session: Session, row: TraceRow) -> KeptTrace:
+    chosen = select(CorrectionRow).where(CorrectionRow.trace_id == row.id).order_by(CorrectionRow.number)
+    corrections = [_correction(one) for one in session.scalars(chosen)]
+    return KeptTrace(_trace_summary(row), trace_of(row.record), corrections)
+
+
+def _correction(row: CorrectionRow) -> Correction:
+    return Correction.model_validate(
+        {
+            "id": row.id,
+            "trace": row.trace_id,
+            "position": row.position,
+            "verdict": row.verdict,
+            "step": row.step,
+            "words": None if row.words is None else json.loads(row.words),
+            "created": moment(row.created),
+        }
+    )
+
+
+def _trace_summary(row: TraceRow) -> TraceSummary:
+    return TraceSummary(
+        id=row.id,
+        document=row.document_id,
+        job=row.job_id,
+        name=row.name,
+        created=moment(row.created),
+        steps=row.steps,
+        changes=row.changes,
+        corrections=row.corrections,
+    )
+
+
+def _summaries(session: Session, rows: Sequence[DocumentRow]) -> list[DocumentSummary]:
+    ids = [row.id for row in rows]
+    counts = select(TraceRow.document_id, func.count()).where(TraceRow.document_id.in_(ids))
+    traces = dict(session.execute(counts.group_by(TraceRow.document_id)).tuples().all())
+    jobs = select(JobRow.document_id, JobRow.state).where(JobRow.document_id.in_(ids)).order_by(JobRow.created)
+    states = dict(session.execute(jobs).tuples().all())  # of several the last stays
+    found = []
+    for row in rows:
+        procedure = procedure_of(row.corrected or row.read)
+        summary = {
+            "id": row.id,
+            "goal": procedure.goal,
+            "name": row.name,
+            "created": moment(row.created),
+            "steps": len(procedure.steps),
+            "traces": traces.get(row.id, 0),
+            "state": states.get(row.id),
+        }
+        found.append(DocumentSummary.model_validate(summary))
+    return found
+
+
+def _change_row(trace_id: str, position: int, change: StateChange) -> ChangeRow:
+    found = {field: stems(getattr(change, field)) for field in FIELDS}
+    return ChangeRow(trace_id=trace_id, position=position, step=change.step, **found)
+
+
+def _found(session: Session, rows: Sequence[ChangeRow]) -> Iterator[Found]:
+    """What the rows stand for, in its current words."""
+    kept: dict[str, tuple[KeptTrace, list[JudgedChange]]] = {}
+    for row in rows:
+        if row.trace_id not in kept:
+            one = _kept(session, get_row(session, TraceRow, row.trace_id, undefer(TraceRow.record)))
+            kept[row.trace_id] = one, judged(one.trace, one.corrections)
+        trace, changes = kept[row.trace_id]
+        change = changes[row.position].current if row.position < len(changes) else None
+        if change is not None:
+            procedure = trace.trace.procedure
+            yield Found(
+                document=trace.summary.document,
+                trace=row.trace_id,
+                goal=procedure.goal,
+                step=change.step,
+                text=procedure.steps[change.step - 1],
+                position=row.position,
+                entity=change.entity,
+                attribute=change.attribute,
+                before=change.before,
+                after=change.after,
+                confidence=change.confidence,
+            )
