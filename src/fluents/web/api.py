@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import HTMLResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -21,6 +21,7 @@ from fluents.errors import InputError
 from fluents.planning.trace_plan import plan
 from fluents.questions import ask
 from fluents.records import id_from
+from fluents.report.trace_page import trace_fragment
 from fluents.version import __version__
 from fluents.web import backup
 from fluents.web.guard import TOKEN, GuardRules, RefusedError, digest
@@ -57,7 +58,7 @@ from fluents.web.resources import (
 )
 from fluents.web.runner import Broadcast, JobRunner
 from fluents.web.store import NotFoundError, Store
-from fluents.web.trace_views import MEDIA_TYPES, DownloadFormat, Filters, download, side_by_side, trace_view
+from fluents.web.trace_views import MEDIA_TYPES, DownloadFormat, Filters, download, rated, side_by_side, trace_view
 from fluents.web.tracker_choices import TrackerMenu
 from fluents.web.uploads import read_given_text, read_upload
 
@@ -313,6 +314,12 @@ def show_job_trace(web: Web, job_id: Id) -> TraceView:
     return trace_view(KeptTrace(summary, trace, []))
 
 
+@router.get("/jobs/{job_id}/views", response_class=HTMLResponse)
+def draw_job(web: Web, job_id: Id) -> str:
+    """The finished steps so far as HTML: the three views of a trace, for a page that has their style."""
+    return trace_fragment(web.jobs.trace(job_id))
+
+
 @router.get(
     "/jobs/{job_id}/events",
     response_class=StreamingResponse,
@@ -373,6 +380,12 @@ def _is_last(event: JobEvent) -> bool:
 def show_trace(web: Web, trace_id: Id, shown: Shown) -> TraceView:
     """A trace with what people said of it."""
     return trace_view(web.library.trace(trace_id), shown)
+
+
+@router.get("/traces/{trace_id}/views", response_class=HTMLResponse)
+def draw_trace(web: Web, trace_id: Id) -> str:
+    """The three views of a trace as HTML, in the model's words, for a page that has their style."""
+    return trace_fragment(rated(web.library.trace(trace_id).trace))
 
 
 @router.delete("/traces/{trace_id}", status_code=204)

@@ -79,7 +79,7 @@ def create_app(store: Store, settings: WebSettings) -> Guard:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _bug)
     app.get("/api", include_in_schema=False, response_class=HTMLResponse)(lambda: _api_page(app))
-    static = _Static(directory=STATIC)
+    static = _Static(directory=STATIC, packages=[("fluents.report", "assets")])  # the style of traces is the page's
     app.mount("/static", static, name="static")
 
     @app.get("/", include_in_schema=False)

@@ -1,0 +1,113 @@
+// The page: which view an address shows. Addresses are /, /?library, /?document=ID, /?job=ID, /?trace=ID and
+// /?compare=GOLD,PRED, so that each can be reloaded, kept as a bookmark, and left with the back button.
+
+import { get, post, remove } from "./api.js";
+import { showComparison } from "./comparison.js";
+import { showDocument } from "./document.js";
+import { button, explain, h } from "./elements.js";
+import { showHome } from "./home.js";
+import { showJob } from "./job.js";
+import { showLibrary } from "./library.js";
+import { showTrace } from "./trace_page.js";
+
+const content = document.getElementById("content");
+let leave = () => {};
+let turn = 0;
+
+const VIEWS = {
+  library: (page, _, app) => showLibrary(page, app),
+  document: showDocument,
+  job: showJob,
+  trace: showTrace,
+  compare: showComparison,
+};
+
+const app = {
+  server: null,
+  /** Show another address; `replace` leaves the present one out of the history. */
+  go(address, { replace = false } = {}) {
+    history[replace ? "replaceState" : "pushState"]({}, "", address);
+    return show();
+  },
+  title(words) {
+    document.title = words ? `${words} · fluents` : "fluents";
+  },
+};
+
+async function show() {
+  const mine = ++turn;
+  const [kind, value] = [...new URLSearchParams(location.search)][0] ?? ["home", ""];
+  const view = VIEWS[kind] ?? ((page, _, application) => showHome(page, application));
+  leave();
+  leave = () => {};
+  const page = h("div.page");
+  app.title("");
+  for (const one of document.querySelectorAll(".bar nav a")) {
+    if (one.getAttribute("href") === location.pathname + location.search) one.setAttribute("aria-current", "page");
+    else one.removeAttribute("aria-current");
+  }
+  try {
+    app.server ??= await get("/server");
+    const left = app.server.needs_token && !app.server.signed_in ? showSignIn(page) : await view(page, value, app);
+    if (mine !== turn) return left?.();
+    leave = left ?? leave;
+  } catch (error) {
+    if (mine !== turn) return;
+    page.replaceChildren(h("h1", {}, error.status === 404 ? "This is not here any more" : "This cannot be shown"));
+    explain(error, page);
+    page.append(h("p.actions", {}, button("Try again", show), h("a", { href: "/" }, "Start anew")));
+  }
+  content.replaceChildren(page);
+  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  else scrollTo(0, 0);
+}
+
+function showSignIn(page) {
+  const box = h("input", { type: "password", name: "token", id: "token", autocomplete: "current-password", required: true });
+  const form = h(
+    "form.panel.narrow",
+    {
+      async onsubmit(event) {
+        event.preventDefault();
+        try {
+          await post("/session", { token: box.value });
+          app.server = null;
+          await show();
+        } catch (error) {
+          explain(error, form);
+        }
+      },
+    },
+    h("h1", {}, "Sign in"),
+    h("p", {}, "This server asks for a token. Whoever started it can give you one."),
+    h("label.field", { for: "token" }, "Token ", box),
+    h("p.actions", {}, h("button.primary", { type: "submit" }, "Sign in")),
+  );
+  page.append(form);
+  setTimeout(() => box.focus());
+}
+
+document.addEventListener("click", (event) => {
+  const anchor = event.target.closest("a[href^='/']");
+  const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+  if (!anchor || !plain || anchor.target || anchor.hasAttribute("download") || "plain" in anchor.dataset) return;
+  event.preventDefault();
+  app.go(anchor.getAttribute("href")).then(() => content.focus({ preventScroll: true }));
+});
+let shownAddress = location.pathname + location.search;
+addEventListener("popstate", () => {
+  const address = location.pathname + location.search;
+  if (address !== shownAddress) show(); // else only the step in the address changed
+  shownAddress = address;
+});
+
+show().then(async () => {
+  if (!app.server?.needs_token || !app.server.signed_in) return;
+  document.querySelector(".bar nav").append(
+    button("Sign out", async () => {
+      await remove("/session");
+      app.server = null;
+      await app.go("/");
+    }, { kind: "plain" }),
+  );
+});

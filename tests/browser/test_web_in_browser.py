@@ -1,0 +1,411 @@
+"""The web application as a visitor meets it: a real server, a real browser, a replayed model."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from fluents import jsonl
+from fluents.records import Procedure, StateChange, Trace
+
+pytest.importorskip("fastapi", reason="needs the extra web")
+pytest_plugins = ["chromium"]
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+SHOTS = ROOT / "scratch" / "screenshots"
+STEPS = ("Heat the pan.", "Crack the egg into it.", "Fry the egg.", "Serve the egg.")
+TEXT = "# Fry an egg\n\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(STEPS, start=1))
+HOSTILE = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
+
+
+def change(step: int, entity: str, attribute: str, before: str, after: str, confidence: float) -> StateChange:
+    return StateChange(
+        step=step, entity=entity, attribute=attribute, before=before, after=after, confidence=confidence, mentioned=True
+    )
+
+
+TRACE = Trace(
+    procedure=Procedure(goal="Fry an egg", steps=STEPS),
+    changes=(
+        change(1, "pan", "temperature", "cold", "hot", 0.9),
+        change(2, "egg", "location", "in shell", "in pan", 0.8),
+        change(2, "shell", "state", "whole", "cracked", 0.3),
+        change(3, "egg", "state", "raw", "fried", 0.7),
+        change(4, "egg", "location", "in pan", "on plate", 0.6),
+    ),
+)
+
+
+class Served:
+    """A server in a process of its own, which can be killed and started again on the same store and port."""
+
+    def __init__(self, folder: Path, pause: float) -> None:
+        self.folder, self.pause, self.port = folder, pause, 0
+        self.process: subprocess.Popen[str] | None = None
+        jsonl.write([TRACE], folder / "replay.jsonl")
+
+    def start(self) -> str:
+        options = ["--port", str(self.port), "--store", str(self.folder / "web.sqlite"), "--no-open", "--json"]
+        options += ["--replay", str(self.folder / "replay.jsonl"), "--pause", str(self.pause)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fluents", "web", *options],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+        assert self.process.stdout
+        said = ""
+        for line in self.process.stdout:
+            said += line
+            try:
+                address = str(json.loads(said)["address"])
+            except json.JSONDecodeError:
+                continue
+            self.port = int(address.rstrip("/").rpartition(":")[2])
+            return address
+        raise AssertionError(f"the server did not start: {said}")
+
+    def kill(self) -> None:
+        assert self.process
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout
+        self.process.stdout.close()
+
+
+@contextmanager
+def served(folder: Path, pause: float = 0.0) -> Iterator[tuple[Served, str]]:
+    server = Served(folder, pause)
+    try:
+        yield server, server.start()
+    finally:
+        server.kill()
+
+
+@contextmanager
+def visiting(browser: Browser, address: str, **context: Any) -> Iterator[Page]:
+    """A page that complains in the end about what its console said, and about requests that went elsewhere."""
+    complaints: list[str] = []
+    options: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}} | context
+    visit = browser.new_context(**options)
+    tab = visit.new_page()
+    tab.set_default_timeout(20_000)
+    expect.set_options(timeout=20_000)
+    tab.on("console", lambda message: complaints.append(message.text) if "load resource" not in message.text else None)
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda one: complaints.append(one.url) if not one.url.startswith((address, "blob:")) else None)
+    tab.goto(address)
+    try:
+        yield tab
+    finally:
+        visit.close()
+    assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server whose model takes no time."""
+    with served(tmp_path_factory.mktemp("web")) as (_, address):
+        yield address
+
+
+def give(tab: Page, text: str = TEXT) -> None:
+    tab.get_by_label("Text").fill(text)
+    tab.get_by_role("button", name="Read the steps").click()
+    expect(tab.get_by_role("heading", name="Is this what it says?")).to_be_visible()
+
+
+def tracked(tab: Page) -> None:
+    tab.get_by_role("button", name="Track the changes").click()
+    tab.wait_for_url("**/?trace=*")
+    expect(tab.locator("li.change")).to_have_count(5)
+
+
+def item(tab: Page, words: str) -> Locator:
+    return tab.locator("li.change").filter(has_text=words)
+
+
+def test_from_a_pasted_text_to_a_corrected_downloaded_table(browser: Browser, tmp_path: Path) -> None:
+    """The way of a first visitor; the model takes its time, so that steps can be seen to appear one after the other."""
+    with served(tmp_path, pause=0.7) as (_, address), visiting(browser, address) as tab:
+        expect(tab.get_by_role("list", name="The way")).to_be_visible()
+        assert serious_faults(tab) == {}
+        give(tab)
+        expect(tab.locator(".editor textarea")).to_have_count(4)
+        tab.get_by_role("button", name="Track the changes").click()
+        tab.wait_for_url("**/?job=*")
+        seen = []
+        for _ in range(400):
+            seen.append(tab.locator(".step:has(li.change)").count())
+            if "trace=" in tab.url:
+                break
+            tab.wait_for_timeout(50)
+        assert {1, 2, 3} <= set(seen)
+        assert seen == sorted(seen) or "trace=" in tab.url
+        expect(tab.locator("li.change")).to_have_count(5)
+
+        tab.get_by_label("Confidence from").fill("0.5")
+        expect(tab.locator("li.change:visible")).to_have_count(4)
+        tab.get_by_label("Confidence from").fill("0")
+
+        item(tab, "cold → hot").get_by_role("button", name="Right").click()
+        item(tab, "whole → cracked").get_by_role("button", name="Wrong").click()
+        fried = item(tab, "raw → fried")
+        fried.get_by_role("button", name="Edit").click()
+        fried.get_by_label("after").fill("crisp")
+        fried.get_by_role("button", name="Keep").click()
+        tab.get_by_role("button", name="Add a change to step 4").click()
+        form = tab.locator(".words-form")
+        for field, words in {"entity": "plate", "attribute": "content", "before": "empty", "after": HOSTILE}.items():
+            form.get_by_label(field).fill(words)
+        form.get_by_role("button", name="Add").click()
+        expect(tab.get_by_text("4 of 6 changes judged")).to_be_visible()
+
+        tab.reload()
+        expect(tab.get_by_text("4 of 6 changes judged")).to_be_visible()
+        fried = item(tab, "raw → fried")  # the model's words stay
+        expect(fried.locator(".yours")).to_contain_text("raw → crisp")
+        expect(item(tab, "whole → cracked").get_by_role("button", name="Wrong")).to_have_attribute(
+            "aria-pressed", "true"
+        )
+        expect(tab.locator(".added .after")).to_have_text(HOSTILE)
+        assert tab.evaluate("window.hacked") is None
+
+        tab.locator("summary", has_text="Download").click()
+        with tab.expect_download() as waiting:
+            tab.get_by_role("link", name="Table (CSV)").click()
+        table = Path(waiting.value.path()).read_text(encoding="utf-8")
+        assert "crisp" in table
+        assert "fried" not in table
+        assert "cracked" not in table
+        for name, form_of in {
+            "Web page": "<!doctype html>",
+            "Record": '{"fluents":',
+            "Planning domain": "(define",
+        }.items():
+            with tab.expect_download() as waiting:
+                tab.get_by_role("link", name=name).click()
+            assert form_of in Path(waiting.value.path()).read_text(encoding="utf-8")
+
+
+def test_steps_are_corrected_by_mouse_and_kept(browser: Browser, quick: str) -> None:
+    with visiting(browser, quick) as tab:
+        give(tab)
+        boxes = tab.locator(".editor textarea")
+        tab.get_by_role("button", name="Move down: step 1").click()
+        expect(boxes.first).to_have_value("Crack the egg into it.")
+        tab.get_by_role("button", name="Join with the step before: step 2").click()
+        expect(boxes).to_have_count(3)
+        expect(boxes.first).to_have_value("Crack the egg into it. Heat the pan.")
+        tab.get_by_role("button", name="Delete: step 3").click()
+        expect(boxes).to_have_count(2)
+        tab.get_by_role("button", name="Undo").click()
+        expect(boxes).to_have_count(3)
+        tab.get_by_role("button", name="Split at the cursor: step 1").click()
+        expect(boxes.first).to_have_value("Crack the egg into it.")
+        tab.get_by_label("Goal").fill("Fry one egg")
+        expect(tab.locator(".saved")).to_have_text("Saved")
+        tab.reload()
+        expect(boxes).to_have_count(4)
+        expect(boxes.nth(1)).to_have_value("Heat the pan.")
+        expect(tab.get_by_label("Goal")).to_have_value("Fry one egg")
+        tab.get_by_role("button", name="As it was read").click()
+        expect(boxes.first).to_have_value("Heat the pan.")
+
+
+def test_two_traces_are_compared_and_gold_comes_from_a_file(browser: Browser, quick: str, tmp_path: Path) -> None:
+    gold = TRACE.replace(changes=(*TRACE.changes[:3], change(3, "stove", "power", "on", "off", 1)))
+    jsonl.write([gold], tmp_path / "gold.jsonl")
+    with visiting(browser, quick) as tab:
+        give(tab)
+        tracked(tab)
+        tab.locator("summary", has_text="Compare").click()
+        tab.locator("#gold-file").set_input_files(tmp_path / "gold.jsonl")
+        tab.wait_for_url("**/?compare=*")
+        expect(tab.locator(".pair.matched")).to_have_count(3)
+        expect(tab.locator(".pair.alone")).to_have_count(3)
+        expect(tab.locator(".score tbody tr").first).to_contain_text(re.compile(r"\d+\.\d"))
+        tab.get_by_role("link", name="Swap the sides").click()
+        expect(tab.locator(".pair.matched")).to_have_count(3)
+
+
+def test_the_library_finds_what_becomes_hot_and_deletes_only_when_told_twice(browser: Browser, quick: str) -> None:
+    with visiting(browser, quick) as tab:
+        give(tab, TEXT.replace("Fry an egg", "Fry a third egg"))
+        tracked(tab)
+        tab.get_by_role("link", name="Library").click()
+        tab.get_by_label("Find").fill("everything that becomes hot")
+        found = tab.locator(".found-changes li").first
+        expect(found).to_contain_text("cold → hot")
+        found.get_by_role("link").click()
+        expect(tab.locator("#p1s1")).to_be_in_viewport()
+        tab.get_by_role("link", name="Library").click()
+        tab.get_by_role("button", name="Delete Fry a third egg").click()
+        tab.get_by_role("button", name="Keep it").click()
+        expect(tab.get_by_role("link", name="Fry a third egg")).to_be_visible()
+        tab.get_by_role("button", name="Delete Fry a third egg").click()
+        tab.get_by_role("button", name="Delete it").click()
+        expect(tab.get_by_role("link", name="Fry a third egg")).to_have_count(0)
+        with tab.expect_download() as waiting:
+            tab.get_by_role("link", name="Download a backup").click()
+        tab.locator("#restore").set_input_files(waiting.value.path())
+        expect(tab.get_by_text(re.compile("Restored 0 texts"))).to_be_visible()
+
+
+def test_a_cancelled_job_stops_keeps_its_steps_and_goes_on(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, pause=1.0) as (_, address), visiting(browser, address) as tab:
+        give(tab)
+        tab.get_by_role("button", name="Track the changes").click()
+        expect(tab.locator("li.change").first).to_be_visible()
+        tab.get_by_role("button", name="Cancel").click()
+        expect(tab.get_by_text(re.compile("Cancelled after [1-3] of 4 steps"))).to_be_visible(timeout=2_000)
+        assert serious_faults(tab) == {}
+        tab.reload()
+        expect(tab.locator("li.change").first).to_be_visible()
+        tab.get_by_role("button", name="Go on").click()
+        tab.wait_for_url("**/?trace=*")
+        expect(tab.locator("li.change")).to_have_count(5)
+
+
+def test_a_killed_server_comes_back_and_the_job_goes_on(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, pause=1.5) as (server, address), visiting(browser, address) as tab:
+        give(tab)
+        tab.get_by_role("button", name="Track the changes").click()
+        expect(tab.locator(".step:has(li.change)").first).to_be_visible()
+        server.kill()
+        expect(tab.get_by_text("The connection to the server is lost")).to_be_visible()
+        expect(tab.locator("li.change").first).to_be_visible()
+        server.start()
+        expect(tab.get_by_text("The connection to the server is lost")).to_be_hidden()
+        tab.wait_for_url("**/?trace=*")
+        expect(tab.locator("li.change")).to_have_count(5)
+
+
+def test_without_a_server_the_page_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path) as (server, address), visiting(browser, address) as tab:
+        tab.get_by_label("Text").fill(TEXT)
+        server.kill()
+        tab.get_by_role("button", name="Read the steps").click()
+        expect(tab.get_by_role("alert")).to_contain_text("The server does not answer")
+        expect(tab.get_by_role("alert")).to_contain_text("fluents web")
+        server.start()
+        tab.get_by_role("button", name="Read the steps").click()
+        expect(tab.get_by_role("heading", name="Is this what it says?")).to_be_visible()
+
+
+def test_the_keyboard_alone_leads_from_a_text_to_a_corrected_table(browser: Browser, quick: str) -> None:
+    with visiting(browser, quick) as tab:
+        expect(tab.get_by_label("Text")).to_be_focused()
+        tab.keyboard.insert_text(TEXT)
+        tab.keyboard.press("Control+Enter")
+        expect(tab.locator(".editor textarea")).to_have_count(4)
+        to(tab, "Step 1")
+        tab.keyboard.press("Alt+ArrowDown")
+        expect(tab.locator(".editor textarea").first).to_have_value("Crack the egg into it.")
+        tab.keyboard.press("Alt+ArrowUp")
+        tab.keyboard.press("End")
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".editor textarea")).to_have_count(5)
+        tab.keyboard.press("Backspace")
+        expect(tab.locator(".editor textarea")).to_have_count(4)
+        to(tab, "Track the changes")
+        tab.keyboard.press("Enter")
+        tab.wait_for_url("**/?trace=*")
+        expect(tab.locator("li.change")).to_have_count(5)
+        to(tab, "Wrong: pan, temperature")
+        tab.keyboard.press("Enter")
+        expect(tab.get_by_text("1 of 5 changes judged")).to_be_visible()
+        to(tab, "Edit: egg, location")
+        tab.keyboard.press("Enter")
+        tab.keyboard.insert_text("in the pan")
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".yours")).to_contain_text("in the pan")
+        to(tab, "Download")
+        tab.keyboard.press("Enter")
+        to(tab, "Table (CSV)")
+        with tab.expect_download() as waiting:
+            tab.keyboard.press("Enter")
+        assert "in the pan" in Path(waiting.value.path()).read_text(encoding="utf-8")
+
+
+def to(tab: Page, name: str) -> None:
+    """Press Tab until the focus is on something of that name, and can be seen."""
+    said = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
+    for _ in range(120):
+        if str(tab.evaluate(said)).startswith(name):
+            assert tab.evaluate("document.activeElement.matches(':focus-visible')")
+            return
+        tab.keyboard.press("Tab")
+    raise AssertionError(f"the keyboard does not reach {name!r}")
+
+
+def serious_faults(tab: Page) -> dict[str, str]:
+    """What axe finds: its rule, and the first element that breaks it."""
+    answer = Axe().run(tab).response
+    assert answer["passes"]
+    return {
+        one["id"]: one["nodes"][0]["html"] for one in answer["violations"] if one["impact"] in ("serious", "critical")
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280, 2560])
+def test_every_view_has_no_serious_fault_and_fits_the_window(
+    browser: Browser, quick: str, tmp_path: Path, width: int, scheme: str
+) -> None:
+    """Axe looks at each view; a picture of each lies in scratch/screenshots."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    size = {"width": width, "height": 900}
+    with visiting(browser, quick, viewport=size, color_scheme=scheme, reduced_motion="reduce") as tab:
+
+        def check(name: str) -> None:
+            tab.screenshot(path=SHOTS / f"{name}-{width}-{scheme}.png")
+            assert serious_faults(tab) == {}, name
+            wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert tab.evaluate(wide) == 0, name
+
+        expect(tab.get_by_label("Text")).to_be_visible()
+        check("home")
+        give(tab)
+        check("steps")
+        tracked(tab)
+        item(tab, "cold → hot").get_by_role("button", name="Right").click()
+        item(tab, "whole → cracked").get_by_role("button", name="Wrong").click()
+        item(tab, "raw → fried").get_by_role("button", name="Edit").click()
+        check("trace")
+        for menu in ("Download", "Compare", "Ask", "Plan"):
+            tab.locator("summary", has_text=menu).click()
+            check(menu.lower())
+            tab.keyboard.press("Escape")
+        for view in ("Lifelines", "Matrix"):
+            tab.get_by_role("radio", name=view).check()
+            check(view.lower())
+        jsonl.write([TRACE.replace(changes=TRACE.changes[1:])], tmp_path / "gold.jsonl")
+        tab.locator("summary", has_text="Compare").click()
+        tab.locator("#gold-file").set_input_files(tmp_path / "gold.jsonl")
+        expect(tab.locator(".pair.matched").first).to_be_visible()
+        check("comparison")
+        tab.goto(f"{quick}?document=0123456789abcdef")
+        expect(tab.get_by_role("alert")).to_be_visible()
+        check("gone")
+        tab.goto(f"{quick}?library")
+        expect(tab.locator(".documents li").first).to_be_visible()
+        check("library")
+        tab.get_by_role("button", name=re.compile("^Delete")).first.click()
+        check("confirm")
+        tab.keyboard.press("Escape")
+        tab.get_by_label("Find").fill("becomes hot")
+        expect(tab.locator(".found-changes li").first).to_be_visible()
+        check("search")
