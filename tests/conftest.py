@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +16,11 @@ from hypothesis import HealthCheck, settings
 from command_run import Done, Run
 from fluents.errors import DataMissingError, FluentsError
 from fluents.weights import ensure, weights_path
+
+if TYPE_CHECKING:
+    from served import Client
+
+    from fluents.web.store import Store
 
 # Shared machines stall now and then: a property is judged by its truth, not by its time.
 settings.register_profile("fluents", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -83,3 +91,46 @@ def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[byt
         return Done(int(ended.value.code or 0), out, err)
 
     return call
+
+
+# The web application, which is an extra
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """A PostgreSQL server of our own."""
+    from postgres_cluster import postgres_cluster
+
+    with postgres_cluster() as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty store, once of each kind."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "web.sqlite")
+        return
+    from postgres_cluster import fresh_database
+
+    with fresh_database(request.getfixturevalue("postgres"), f"t{secrets.token_hex(6)}") as found:
+        yield found
+
+
+@pytest.fixture
+def store(store_address: str) -> Iterator[Store]:
+    """An open store, once of each kind."""
+    from fluents.web.store import Store
+
+    with Store(store_address) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of a server that repeats a trace, and that the tests of a file share."""
+    from served import replaying, served
+
+    folder = tmp_path_factory.mktemp("server")
+    with served(folder / "web.sqlite", replaying(folder)) as found:
+        yield found

@@ -74,7 +74,7 @@ def web(
     from fluents.web.application import WebSettings
     from fluents.web.guard import GuardRules, read_tokens
     from fluents.web.runner import WorkerLimits
-    from fluents.web.server import check_host, listening_socket, serve
+    from fluents.web.server import WebServer, check_host, listening_socket
     from fluents.web.store import Store, default_url
     from fluents.web.tracker_choices import tracker_menu
 
@@ -102,6 +102,6 @@ def web(
                 webbrowser.open(address)
 
         try:
-            serve(opened, settings, listening, announce)
+            WebServer(opened, settings, announce).run(sockets=[listening])
         except KeyboardInterrupt:
             tell("stopped")

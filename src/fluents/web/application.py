@@ -45,9 +45,9 @@ class WebSettings:
     backup_bytes: int = 2**30
 
 
-def create_app(store: Store, settings: WebSettings) -> Guard:
-    """The application on an open store. Its worker starts with the server, and ends with it."""
-    broadcast = Broadcast()
+def create_app(store: Store, settings: WebSettings, broadcast: Broadcast) -> Guard:
+    """The application on an open store. Its worker starts with the server, and ends with it; its streams of events end
+    when `broadcast` is closed."""
     jobs = Jobs(store, most=settings.queued_jobs, most_of_all=settings.all_queued_jobs)
     runner = JobRunner(jobs, broadcast, settings.menu.choices, settings.limits)
 
@@ -57,7 +57,6 @@ def create_app(store: Store, settings: WebSettings) -> Guard:
         try:
             yield
         finally:
-            broadcast.close()
             runner.close()
 
     app = FastAPI(

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from fluents.errors import InputError
 from fluents.jsonl import MAX_LINE_BYTES
 from fluents.records import Provenance
-from fluents.web.library import procedure_of, trace_of
+from fluents.web.library import moment, procedure_of, trace_of
 from fluents.web.resources import CorrectedWords, JobState, Restored, StepDone, Verdict
 from fluents.web.store import Store
 from fluents.web.tables import Base, ChangeRow, CorrectionRow, DocumentRow, EventRow, JobRow, TraceRow
@@ -88,7 +88,16 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
                     skipped += 1
             if not ended:
                 raise InputError(_NOT_A_BACKUP, fix="it may have been cut off: make it again")
-    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, AttributeError, AssertionError):
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        ValueError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+        AttributeError,
+    ):
         raise InputError(_NOT_A_BACKUP, fix="give a file that /backup made") from None
     except SQLAlchemyError:
         raise InputError("this backup does not fit together", fix="make it again") from None
@@ -116,6 +125,8 @@ def _values(table: type[Base], row: Mapping[str, Any]) -> dict[str, Any]:
         value, kinds = found[column.name], _KINDS[column.type.python_type]
         if type(value) not in (*kinds, type(None)) or (value is None and not column.nullable):
             raise InputError(_NOT_A_BACKUP)
+        if int in kinds and value is not None:
+            moment(value) if float in kinds else range(2**31).index(value)
     for name in ("id", *(key.parent.name for key in table.__table__.foreign_keys)):
         if found.get(name) is not None and not re.fullmatch("[0-9a-f]{16}", found[name]):
             raise InputError(_NOT_A_BACKUP)

@@ -272,7 +272,7 @@ class Jobs:
 
 def _queued(session: Session) -> list[Waiting]:
     chosen = select(JobRow.id, JobRow.client, JobRow.created).where(JobRow.state == "queued")
-    return [Waiting(*row) for row in session.execute(chosen).tuples()]
+    return [Waiting(*row) for row in session.execute(chosen)]
 
 
 def _last_turns(session: Session) -> dict[str, float]:
@@ -281,7 +281,7 @@ def _last_turns(session: Session) -> dict[str, float]:
     chosen = select(JobRow.client, func.max(JobRow.started)).where(
         JobRow.client.in_(waiting), JobRow.started.is_not(None)
     )
-    found = session.execute(chosen.group_by(JobRow.client)).tuples()
+    found = session.execute(chosen.group_by(JobRow.client))
     return {client: started for client, started in found if started is not None}
 
 
@@ -330,7 +330,8 @@ def _finished_steps(session: Session, row: JobRow, *, shown_only: bool) -> Trace
 def _views(session: Session, rows: Sequence[JobRow]) -> list[Job]:
     """Jobs as clients see them."""
     ids = [row.id for row in rows]
-    traces = dict(session.execute(select(TraceRow.job_id, TraceRow.id).where(TraceRow.job_id.in_(ids))).tuples().all())
+    made = session.execute(select(TraceRow.job_id, TraceRow.id).where(TraceRow.job_id.in_(ids)))
+    traces = dict(made.all())
     places: dict[str, int] = {}
     if any(row.state == "queued" for row in rows):
         running = session.scalar(select(func.count()).where(JobRow.state == "running")) or 0

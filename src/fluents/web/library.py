@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
 
 from fluents import jsonl
+from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
 from fluents.text.matchers import ARTICLES, words
 from fluents.web.corrections import JudgedChange, corrected, judged, placed
@@ -29,6 +31,7 @@ from fluents.web.store import NotFoundError, Store, new_id
 from fluents.web.tables import ChangeRow, CorrectionRow, DocumentRow, JobRow, TraceRow
 
 FIELDS = ("entity", "attribute", "before", "after")
+_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "“”„‘’‚«»–—…•·→", " "))
 _UNSPACED = "\u0e00"
 """From this letter on, scripts often write words without spaces between them: Thai, Chinese, Japanese."""
 
@@ -260,8 +263,8 @@ def stems(*texts: str) -> str:
 
 
 def query_stems(text: str) -> tuple[str, ...]:
-    """The stems of a text, as metrics compare words."""
-    return words(_storable(text), ARTICLES)
+    """The stems of a text, as metrics compare words; but "pot/pan" are two of them."""
+    return words(_storable(text).translate(_PUNCTUATION), ARTICLES)
 
 
 def moment(seconds: float) -> datetime:
@@ -303,14 +306,16 @@ def get_row(session: Session, table: type[_Row], row_id: str, *options: Any, loc
 def procedure_of(line: str) -> Procedure:
     """The procedure in a line that the store wrote."""
     record = jsonl.loads(line, "the store")
-    assert isinstance(record, Procedure)
+    if not isinstance(record, Procedure):
+        raise InputError("this is not a procedure", where="the store")
     return record
 
 
 def trace_of(line: str) -> Trace:
     """The trace in a line that the store or the worker wrote."""
     record = jsonl.loads(line, "the store")
-    assert isinstance(record, Trace)
+    if not isinstance(record, Trace):
+        raise InputError("this is not a trace", where="the store")
     return record
 
 
@@ -350,9 +355,9 @@ def _trace_summary(row: TraceRow) -> TraceSummary:
 def _summaries(session: Session, rows: Sequence[DocumentRow]) -> list[DocumentSummary]:
     ids = [row.id for row in rows]
     counts = select(TraceRow.document_id, func.count()).where(TraceRow.document_id.in_(ids))
-    traces = dict(session.execute(counts.group_by(TraceRow.document_id)).tuples().all())
+    traces = dict(session.execute(counts.group_by(TraceRow.document_id)).all())
     jobs = select(JobRow.document_id, JobRow.state).where(JobRow.document_id.in_(ids)).order_by(JobRow.created)
-    states = dict(session.execute(jobs).tuples().all())  # of several the last stays
+    states = dict(session.execute(jobs).all())  # of several the last stays
     found = []
     for row in rows:
         procedure = procedure_of(row.corrected or row.read)

@@ -11,6 +11,7 @@ from typing import Any
 from fluents.errors import InputError, needs_extra
 from fluents.web.application import WebSettings, create_app
 from fluents.web.guard import is_loopback_host
+from fluents.web.runner import Broadcast
 from fluents.web.store import Store
 
 with needs_extra("web"):
@@ -94,33 +95,37 @@ def check_host(host: str, tokens: object) -> None:
         )
 
 
-def serve(
-    store: Store, settings: WebSettings, listening: socket.socket, announce: Callable[[], None] | None = None
-) -> None:
-    """Serve until the process is told to stop. `announce` is called when requests are answered."""
-    config = uvicorn.Config(
-        create_app(store, settings),
-        http=ImpatientProtocol,
-        ws="none",
-        lifespan="on",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=3,
-        limit_concurrency=CONNECTIONS,
-        h11_max_incomplete_event_size=HEAD_BYTES,
-    )
-    _Announced(config, announce or (lambda: None)).run(sockets=[listening])
+class WebServer(uvicorn.Server):
+    """The application, served. `run(sockets=[…])` returns when `should_exit` is set or the process is told to stop.
 
+    `announce` is called when requests are answered.
+    """
 
-class _Announced(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(self, store: Store, settings: WebSettings, announce: Callable[[], None] | None = None) -> None:
+        self._broadcast = Broadcast()
+        super().__init__(
+            uvicorn.Config(
+                create_app(store, settings, self._broadcast),
+                http=ImpatientProtocol,
+                ws="none",
+                lifespan="on",
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=KEEP_ALIVE,
+                timeout_graceful_shutdown=3,
+                limit_concurrency=CONNECTIONS,
+                h11_max_incomplete_event_size=HEAD_BYTES,
+            )
+        )
         self._announce = announce
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
-        if self.started:
+        if self.started and self._announce is not None:
             self._announce()
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        self._broadcast.close()  # first: uvicorn waits for answers that are not whole yet
+        await super().shutdown(sockets)

@@ -175,7 +175,7 @@ def _url(address: str) -> URL:
     fix = "give the path of a file, or postgresql://user@host/database"
     try:
         url = make_url(address)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise StoreError("this is not the address of a store", fix=fix) from None
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")

@@ -6,14 +6,16 @@ columns, where even a NUL is written as an escape, which PostgreSQL would refuse
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text
+from sqlalchemy import Double, ForeignKey, Index, LargeBinary, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 ID = String(16)
 
 
 class Base(DeclarativeBase):
-    """What all tables share: the metadata."""
+    """What all tables share."""
+
+    type_annotation_map = {float: Double}
 
 
 class DocumentRow(Base):

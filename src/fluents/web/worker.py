@@ -92,7 +92,7 @@ class Worker:
             if "cancel" in order:
                 with self._lock:
                     if self._current == order["cancel"]:
-                        _thread.interrupt_main()
+                        _interrupt_main_thread()
             else:
                 self._waiting.put(Order.model_validate(order["job"]))
         os._exit(0)  # the server has ended: nobody wants the rest
@@ -169,6 +169,15 @@ class Worker:
                     self.report("fetching", job=order.id, done=done, total=total or done)
 
             ensure(order.choice.model, progress)
+
+
+def _interrupt_main_thread() -> None:
+    """As Ctrl-C would, which also ends waiting."""
+    main = threading.main_thread().ident
+    if main is not None and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main, signal.SIGINT)
+    else:  # Windows
+        _thread.interrupt_main()
 
 
 class _Reports(Listener):

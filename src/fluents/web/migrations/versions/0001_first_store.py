@@ -19,7 +19,7 @@ def upgrade() -> None:
     op.create_table(
         "documents",
         sa.Column("id", ID, primary_key=True),
-        sa.Column("created", sa.Float, nullable=False, index=True),
+        sa.Column("created", sa.Double, nullable=False, index=True),
         sa.Column("name", sa.Text),
         sa.Column("text", sa.LargeBinary, nullable=False),
         sa.Column("read", sa.Text, nullable=False),
@@ -36,9 +36,9 @@ def upgrade() -> None:
         sa.Column("tracker", sa.Text, nullable=False),
         sa.Column("options", sa.Text, nullable=False),
         sa.Column("procedure", sa.Text, nullable=False),
-        sa.Column("created", sa.Float, nullable=False, index=True),
-        sa.Column("started", sa.Float),
-        sa.Column("ended", sa.Float),
+        sa.Column("created", sa.Double, nullable=False, index=True),
+        sa.Column("started", sa.Double),
+        sa.Column("ended", sa.Double),
         sa.Column("steps", sa.Integer, nullable=False),
         sa.Column("done", sa.Integer, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False),
@@ -58,7 +58,7 @@ def upgrade() -> None:
         sa.Column("document_id", ID, _parent("documents"), nullable=False, index=True),
         sa.Column("job_id", ID, _parent("jobs"), index=True),
         sa.Column("name", sa.Text, nullable=False),
-        sa.Column("created", sa.Float, nullable=False, index=True),
+        sa.Column("created", sa.Double, nullable=False, index=True),
         sa.Column("record", sa.Text, nullable=False),
         sa.Column("steps", sa.Integer, nullable=False),
         sa.Column("changes", sa.Integer, nullable=False),
@@ -80,7 +80,7 @@ def upgrade() -> None:
         sa.Column("verdict", sa.String(16), nullable=False),
         sa.Column("step", sa.Integer, nullable=False),
         sa.Column("words", sa.Text),
-        sa.Column("created", sa.Float, nullable=False),
+        sa.Column("created", sa.Double, nullable=False),
     )
     op.create_index("ix_corrections_trace_number", "corrections", ["trace_id", "number"], unique=True)
 

@@ -1,0 +1,149 @@
+"""A backup holds everything, of either kind of store for either, and one that is not whole changes nothing."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sqlalchemy", reason="needs the extra web")
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from soup import SOUP, TEXT
+
+from fluents.errors import InputError
+from fluents.web import backup
+from fluents.web.jobs import Jobs, StepResult
+from fluents.web.library import Library
+from fluents.web.resources import CorrectionGiven
+from fluents.web.store import Store
+
+
+def _fill(store: Store) -> str:
+    """One of everything; returns the id of the trace."""
+    library, jobs = Library(store), Jobs(store)
+    document = library.add(SOUP.procedure, f"{TEXT}\x00é".encode(), "soup.md", ["odd"])
+    library.correct_steps(document, "Soup", None)
+    done, left = (jobs.add(document, SOUP.procedure, "ann", "replay", {"seed": 1}) for _ in range(2))
+    jobs.take()
+    jobs.add_step(done.id, StepResult(1, SOUP.at(1), [0], (), None))
+    jobs.finish(done.id, SOUP)
+    trace = jobs.get(done.id).trace
+    assert trace is not None
+    library.correct(trace, CorrectionGiven(verdict="wrong", position=0))
+    assert jobs.get(left.id).state == "queued"
+    return trace
+
+
+def _rows(store: Store) -> list[Any]:
+    """All there is, in an order that does not depend on the database."""
+    lines = gzip.decompress(b"".join(backup.written(store))).splitlines()
+    return sorted(lines, key=lambda line: json.dumps(json.loads(line), sort_keys=True))
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "other.sqlite") as opened:
+        yield opened
+
+
+def test_a_store_is_restored_without_loss_into_the_other_kind_and_back(store: Store, other: Store) -> None:
+    trace = _fill(store)
+    Jobs(store).cancel_queued(next(job.id for job in Jobs(store).latest("queued")))
+    restored = backup.restore(other, io.BytesIO(b"".join(backup.written(store))))
+    assert (restored.documents, restored.jobs, restored.traces, restored.corrections) == (1, 2, 1, 1)
+    assert _rows(other) == _rows(store)
+    assert Library(other).trace(trace) == Library(store).trace(trace)
+    Library(store).delete_document(Library(store).documents().items[0].id)
+    backup.restore(store, io.BytesIO(b"".join(backup.written(other))))
+    assert _rows(store) == _rows(other)
+
+
+def test_what_is_there_already_stays_and_what_was_deleted_comes_back(store: Store) -> None:
+    trace = _fill(store)
+    saved = b"".join(backup.written(store))
+    before = _rows(store)
+    again = backup.restore(store, io.BytesIO(saved))
+    assert (again.documents, again.jobs, again.traces, again.corrections) == (0, 0, 0, 0)
+    assert _rows(store) == before
+    Library(store).delete_trace(trace)
+    assert backup.restore(store, io.BytesIO(saved)).traces == 1
+    assert len(Library(store).trace(trace).corrections) == 1
+    assert Library(store).search("soup").total == 1
+
+
+def test_a_job_that_waited_is_cancelled_and_can_be_resumed(store: Store, other: Store) -> None:
+    _fill(store)
+    backup.restore(other, io.BytesIO(b"".join(backup.written(store))))
+    [left] = Jobs(other).latest("cancelled")
+    assert Jobs(other).resume(left.id).state == "queued"
+
+
+def test_a_backup_that_was_cut_off_changes_nothing(store: Store, other: Store) -> None:
+    _fill(store)
+    whole = b"".join(backup.written(store))
+    lines = gzip.decompress(whole).splitlines(keepends=True)
+    cut = [
+        whole[:-20],
+        whole[: len(whole) // 2],
+        gzip.compress(b"".join(lines[:-1])),
+        gzip.compress(b"".join(lines)[:-9]),
+    ]
+    for part in cut:
+        with pytest.raises(InputError, match="not a backup"):
+            backup.restore(other, io.BytesIO(part))
+    assert Library(other).documents().total == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK\x03\x04", gzip.compress(b""), gzip.compress(b"[1]\n"), gzip.compress(b'{"fluents-backup": 2}\n')],
+)
+def test_what_is_no_backup_is_refused(other: Store, content: bytes) -> None:
+    with pytest.raises(InputError):
+        backup.restore(other, io.BytesIO(content))
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=4),
+    st.lists(st.integers(), max_size=2),
+    st.just({"base64": "!"}),
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.data())
+def test_a_backup_with_any_value_changed_is_read_or_refused_and_the_store_still_works(
+    other: Store, tmp_path: Path, data: st.DataObject
+) -> None:
+    file = tmp_path / "whole.gz"
+    if not file.exists():
+        with Store(tmp_path / "filled.sqlite") as filled:
+            _fill(filled)
+            file.write_bytes(b"".join(backup.written(filled)))
+    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+    row = data.draw(st.sampled_from(lines[1:-1]))["row"]
+    row[data.draw(st.sampled_from(sorted(row)))] = data.draw(VALUES)
+    changed = gzip.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    library, jobs = Library(other), Jobs(other)
+    try:
+        backup.restore(other, io.BytesIO(changed))
+    except InputError:
+        return
+    library.search("soup")
+    for document in library.documents().items:
+        library.document(document.id)
+        for job in jobs.latest(document_id=document.id):
+            jobs.events(job.id)
+            jobs.trace(job.id)
+        for trace in library.traces_of(document.id):
+            assert library.trace(trace.id).corrected
+        library.delete_document(document.id)

@@ -1,0 +1,117 @@
+"""Documents, traces and judgements in both kinds of store, and the search over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlalchemy", reason="needs the extra web")
+from soup import SOUP, STEPS, TEXT
+
+from fluents import jsonl
+from fluents.data.file_formats import load
+from fluents.records import Procedure, StateChange, Trace
+from fluents.training.examples import examples
+from fluents.web.library import Library
+from fluents.web.resources import CorrectedWords, CorrectionGiven
+from fluents.web.store import NotFoundError, Store
+
+HOSTILE = "<script>alert(1)</script> %_\\ ' \" \x00 \U0001f525 שלום \u202e"
+
+
+@pytest.fixture
+def library(store: Store) -> Library:
+    return Library(store)
+
+
+def _kept_soup(library: Library) -> str:
+    _, [trace] = library.add_traces([SOUP], "soup.jsonl")
+    return trace
+
+
+def test_a_text_comes_back_as_it_was_given(library: Library) -> None:
+    procedure = Procedure(goal=HOSTILE, steps=(HOSTILE, "Stir."))
+    found = library.document(library.add(procedure, HOSTILE.encode(), HOSTILE, [HOSTILE]))
+    assert (found.text, found.read, found.warnings) == (HOSTILE, procedure, [HOSTILE])
+    assert found.name == HOSTILE.replace("\x00", " ")  # which PostgreSQL holds nowhere
+
+
+def test_corrected_steps_stand_beside_those_that_were_read_and_can_be_taken_back(library: Library) -> None:
+    document = library.add(SOUP.procedure, TEXT.encode(), None)
+    library.correct_steps(document, "Soup", [*STEPS, "Serve it."])
+    found = library.document(document)
+    assert (found.procedure.goal, len(found.procedure.steps)) == ("Soup", 5)
+    assert found.read == SOUP.procedure
+    assert library.documents("serve").total == 1
+    library.correct_steps(document, None, None)
+    assert library.document(document).corrected is None
+    assert library.documents("serve").total == 0
+
+
+def test_the_library_comes_in_pages_newest_first(library: Library) -> None:
+    ids = [library.add(Procedure(goal=f"Cook dish {n}", steps=("Cook it.",)), b"", None) for n in range(7)]
+    first = library.documents(limit=5)
+    assert [one.id for one in first.items] == ids[:1:-1]
+    assert (first.total, first.next) == (7, 5)
+    rest = library.documents(offset=5, limit=5)
+    assert ([one.id for one in rest.items], rest.next) == (ids[1::-1], None)
+    assert library.documents("cooking DISHES").total == 7  # by stems, as metrics compare words
+    assert library.documents("dish 3").total == 1
+
+
+def test_deleting_a_document_deletes_all_that_belongs_to_it(library: Library) -> None:
+    [document], [trace] = library.add_traces([SOUP], "soup.jsonl")
+    library.correct(trace, CorrectionGiven(verdict="wrong", position=0))
+    library.delete_document(document)
+    assert library.documents().total == library.search("leeks").total == 0
+    for gone in (lambda: library.trace(trace), lambda: library.document(document)):
+        with pytest.raises(NotFoundError):
+            gone()
+
+
+def test_everything_that_becomes_hot(library: Library) -> None:
+    _kept_soup(library)
+    found = library.search(after="hot")
+    assert [(one.entity, one.after, one.step, one.text) for one in found.items] == [
+        ("soup", "boiling hot", 4, "Boil the soup.")
+    ]
+    assert library.search("soup hot").total == 1
+    assert library.search("ho").total == 0  # "hot" is a word, not letters
+    assert library.search(entity="leek").total == 2  # of "leeks"
+    assert library.search(entity="leek", after="soft").total == 1
+    assert library.search(before="hot").total == 0
+    assert library.search("%").total == library.search().total == 6
+    assert library.search("%_\\ leek").total == 2  # punctuation is no word
+
+
+def test_scripts_without_spaces_are_searched_by_their_letters(library: Library) -> None:
+    change = StateChange(step=1, entity="热水", attribute="温度", before="冷", after="很热")
+    library.add_traces([Trace(procedure=Procedure(goal="茶", steps=("烧水。",)), changes=(change,))], "tea")
+    assert library.search(after="热").total == 1
+
+
+def test_a_search_sees_corrections(library: Library) -> None:
+    trace = _kept_soup(library)
+    words = CorrectedWords(entity="leeks", attribute="colour", before="green", after="golden")
+    library.correct(trace, CorrectionGiven(verdict="edited", position=2, words=words))
+    library.correct(trace, CorrectionGiven(verdict="wrong", position=4))
+    library.correct(trace, CorrectionGiven(verdict="added", step=3, words=words.model_copy(update={"entity": "stock"})))
+    assert [one.entity for one in library.search(after="golden").items] == ["leeks", "stock"]
+    assert library.search(after="soft").total == library.search(entity="pot").total == 0
+    library.correct(trace, CorrectionGiven(verdict="withdrawn", position=4))
+    assert library.search(entity="pot").total == 1
+    kept = library.trace(trace)
+    assert kept.trace.changes == SOUP.changes  # the words of the model stay
+    assert kept.summary.corrections == len(kept.corrections) == 4
+
+
+def test_corrections_are_exported_as_data_for_training(library: Library, tmp_path: Path) -> None:
+    trace, _ = _kept_soup(library), _kept_soup(library)
+    _kept_soup(library)  # which nobody judged, and so is left out
+    for one in (trace, _):
+        library.correct(one, CorrectionGiven(verdict="wrong", position=1))
+    jsonl.write(library.corrected_traces(), tmp_path / "mine.jsonl")  # which refuses ids that come twice
+    [first, second] = load(tmp_path / "mine.jsonl")
+    assert [len(first.changes), len(second.changes)] == [5, 5]
+    assert len(examples([first, second], "transcript")) == 2
