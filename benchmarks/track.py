@@ -61,8 +61,9 @@ class Recorded:
         *,
         fresh: bool,
         on_line: Callable[[str], None] | None = None,
+        slot: int | None = None,
     ) -> list[WrittenAnswer]:
-        answers = self.engine.continue_from(prompt, sampling, seed, fresh=fresh, on_line=on_line)
+        answers = self.engine.continue_from(prompt, sampling, seed, fresh=fresh, on_line=on_line, slot=slot)
         self.asked.append((prompt, max(len(answer.tokens) for answer in answers)))
         return answers
 

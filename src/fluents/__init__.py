@@ -19,6 +19,8 @@ from fluents.records import Procedure, StateChange, Trace
 from fluents.version import __version__
 
 if TYPE_CHECKING:
+    from fluents.batches import batch
+    from fluents.batches.query import query
     from fluents.canonicalisation import canonicalise
     from fluents.data.file_formats import load, save
     from fluents.metrics import score
@@ -33,11 +35,13 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "ask": "fluents.questions",
+    "batch": "fluents.batches",
     "canonicalise": "fluents.canonicalisation",
     "compare": "fluents.scoring.bootstrap",
     "keep": "fluents.salience",
     "load": "fluents.data.file_formats",
     "plan": "fluents.planning.trace_plan",
+    "query": "fluents.batches.query",
     "rate_salience": "fluents.salience",
     "save": "fluents.data.file_formats",
     "score": "fluents.metrics",
@@ -56,11 +60,13 @@ __all__ = [
     "Trace",
     "__version__",
     "ask",
+    "batch",
     "canonicalise",
     "compare",
     "keep",
     "load",
     "plan",
+    "query",
     "rate_salience",
     "save",
     "score",

@@ -181,12 +181,12 @@ def open_input(path: str | Path) -> IO[bytes]:
     if str(path) == "-":
         if sys.stdin is None:
             raise InputError("there is no standard input", fix="name a file")
-        return _as_utf8(sys.stdin.buffer, "standard input")
+        return as_utf8(sys.stdin.buffer, "standard input")
     path = Path(path)
     try:
         if path.is_dir():
             raise InputError("this is a folder, not a file", where=path, fix="name a file in it")
-        return _as_utf8(path.open("rb"), str(path))
+        return as_utf8(path.open("rb"), str(path))
     except FileNotFoundError:
         raise InputError("no such file", where=path, fix="check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
@@ -194,7 +194,7 @@ def open_input(path: str | Path) -> IO[bytes]:
         raise InputError(f"cannot open the file: {reason}", where=str(path)[:300]) from None
 
 
-def _as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
+def as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
     """The stream itself, or its text in UTF-8 if it begins with the mark of another Unicode encoding."""
     if not isinstance(stream, io.BufferedReader):
         return stream

@@ -286,6 +286,8 @@ class Trace(Record):
     annotations: tuple[Annotation, ...] = ()
     similar: tuple[SimilarPair, ...] = ()
     provenance: Provenance = Provenance()
+    error: Text | None = None
+    """Why it could not be made, or not as a whole; such a trace stands in the results of batch runs, to be retried."""
 
     @model_validator(mode="after")
     def _steps_exist(self) -> Self:

@@ -87,6 +87,7 @@ class Scripted:
         *,
         fresh: bool,
         on_line: Callable[[str], None] | None = None,
+        slot: int | None = None,  # noqa: ARG002 - it takes any
     ) -> list[WrittenAnswer]:
         self.asked.append((prompt, seed, fresh))
         step = int(prompt.rpartition("Step ")[2].partition(":")[0])

@@ -13,6 +13,7 @@ import typer
 
 from fluents.cli import (
     ask,
+    batch,
     canonicalise,
     data,
     plan,
@@ -59,6 +60,8 @@ app.command("plan")(plan.plan)
 app.command("pddl")(plan.pddl)
 app.command("report")(report.report)
 app.command("web")(web.web)
+app.command("batch")(batch.batch)
+app.command("query")(batch.query)
 app.command("serve-model")(serve_model.serve_model)
 app.add_typer(data.app, name="data")
 app.add_typer(eval_.app, name="eval")

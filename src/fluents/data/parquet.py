@@ -24,16 +24,20 @@ def write(traces: Iterable[Trace], stream: IO[bytes]) -> None:
     rows = [_plain(trace, Trace) for trace in traces]
     with wrong_shape_is_input_error("a number too large for Parquet", "the records"):
         table = pa.Table.from_pylist(rows, schema=pa.schema(list(_struct(Trace))))
-    pq.write_table(table, stream)
+    pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
 
 
 def read(stream: IO[bytes], where: str) -> Iterator[Trace]:
     with wrong_shape_is_input_error("not a Parquet file of traces", where):
-        rows = pq.read_table(stream).to_pylist()
+        rows = pq.read_table(stream, page_checksum_verification=True).to_pylist()
     for row in rows:
-        with wrong_shape_is_input_error("not a row of a trace", where):
-            trace = Trace.model_validate(_back(row, Trace))
-        yield trace
+        yield from_row(row, where)
+
+
+def from_row(row: dict[str, Any], where: str) -> Trace:
+    """The trace in a row."""
+    with wrong_shape_is_input_error("not a row of a trace", where):
+        return Trace.model_validate(_back(row, Trace))
 
 
 def _struct(model: type[BaseModel]) -> Any:
@@ -76,7 +80,7 @@ def _back(row: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """A row without its nulls, free-form objects decoded: what the model validates."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        if row[name] is None:
+        if row.get(name) is None:  # files written before the field was there have no such column
             values |= {name: None} if field.is_required() else {}
         else:
             values[name] = _back_value(row[name], _inner(field.annotation))

@@ -176,6 +176,24 @@ def curve_file(title: str, points: Sequence[Point]) -> str:
     return _lone_file(precision_recall("curve", title, points))
 
 
+def count_bars(title: str, counts: Mapping[str, float]) -> str:
+    """A bar for every count, in their order, as long as its share of the largest."""
+    most = max(counts.values(), default=0) or 1
+    parts, y = [text(0, 16, short(title, 60))], 26
+    for label, count in counts.items():
+        told = f"{label}: {count:,.10g}"
+        parts.append(text(0, y + 13, short(label, 60)))
+        parts.append(
+            Markup(
+                '<rect class="bar s0" x="0" y="{y}" width="{width:.1f}" height="12"><title>{told}</title></rect>'
+            ).format(y=y + _LINE, width=_TRACK * max(count, 0) / most, told=visible(told))
+        )
+        parts.append(text(_TRACK * max(count, 0) / most + 6, y + _LINE + 11, f"{count:,.10g}", "tick"))
+        y += 2 * _LINE + 2
+    said = "; ".join(f"{label}: {count:,.10g}" for label, count in counts.items())
+    return _lone_file(figure("counts", title, said, y + 4, parts))
+
+
 Correlations = Mapping[str, float | None]
 """Procedure → correlation, None where it is not defined."""
 

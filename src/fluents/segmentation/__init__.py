@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fluents.errors import FluentsWarning, InputError
 from fluents.jsonl import decoded, open_input
@@ -38,7 +38,7 @@ from fluents.segmentation.passages import is_page, plain_text, readable, without
 from fluents.segmentation.sections import find_steps
 from fluents.segmentation.web_pages import read_page
 
-__all__ = ["language", "read_text", "segment"]
+__all__ = ["language", "read_text", "segment", "text_in"]
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 """No procedure comes near this; a larger file is something else."""
@@ -212,12 +212,18 @@ def read_text(path: str | Path) -> str:
     name = "standard input" if str(path) == "-" else str(path)
     stream = open_input(path)
     try:
-        data = stream.read(MAX_TEXT_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror}", where=name) from None
+        return text_in(stream, name)
     finally:
         if str(path) != "-":
             stream.close()
+
+
+def text_in(stream: IO[bytes], name: str) -> str:
+    """Likewise of a stream, which `name` is called in errors."""
+    try:
+        data = stream.read(MAX_TEXT_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"cannot read the file: {error.strerror}", where=name) from None
     if len(data) > MAX_TEXT_BYTES:
         fix = "put each procedure in its own file"
         raise InputError(f"the file is larger than {MAX_TEXT_BYTES // 2**20} MB", where=name, fix=fix)

@@ -91,10 +91,12 @@ class TrackerOptions(TypedDict, total=False):
     base_url: str | None
     adapter: str | Path | None
     checkpoint: str | Path | None
+    replay: str | Path | None
     setting: Setting | None
     samples: int | None
     max_changes: int | None
     min_confidence: float | None
+    at_once: int | None
     seed: int
 
 
@@ -104,10 +106,12 @@ def open_tracker(
     base_url: str | None = None,
     adapter: str | Path | None = None,
     checkpoint: str | Path | None = None,
+    replay: str | Path | None = None,
     setting: Setting | None = None,
     samples: int | None = None,
     max_changes: int | None = None,
     min_confidence: float | None = None,
+    at_once: int | None = None,
     seed: int = 1,
 ) -> Tracker:
     """A tracker, ready to use.
@@ -115,17 +119,27 @@ def open_tracker(
     The `model` tiny, small or base, or a GGUF file, is embedded: it runs here, with the `adapter` that ships for it or
     with another, a name or a GGUF file. The default is FLUENTS_MODEL, or base. Any other `model` is a language model at
     `base_url`, at OPENAI_BASE_URL or at OpenAI; one that `llm.open_model` opened has all options. With `checkpoint` it
-    is a folder that `fluents train neural` wrote. Engines of embedded models stay loaded for the next tracker.
+    is a folder that `fluents train neural` wrote; with `replay` a file of traces answers instead of a model. Engines of
+    embedded models stay loaded for the next tracker.
+
+    `at_once` is how many procedures an embedded model takes side by side in `track_many`: faster, but where two answers
+    are all but equally likely, it may give the other one. Of an endpoint it is how many questions are asked at a time.
 
     >>> with open_tracker(model="small") as tracker:
     ...     traces = list(tracker.track_many(procedures))
     """
     refuse_old_setting(setting)
-    for name, number in (("samples", samples), ("max_changes", max_changes)):
+    for name, number in (("samples", samples), ("max_changes", max_changes), ("at_once", at_once)):
         if number is not None and number < 1:
             raise InputError(f"`{name}` is {number}", fix="give a number from 1 on, or leave it out")
+    if replay is not None:
+        _refuse("replay", model=model, base_url=base_url, adapter=adapter, checkpoint=checkpoint, setting=setting)
+        _refuse("replay", samples=samples, max_changes=max_changes, min_confidence=min_confidence, at_once=at_once)
+        from fluents.trackers.replay import ReplayTracker
+
+        return ReplayTracker.read(replay)
     if checkpoint is not None:
-        _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, setting=setting)
+        _refuse("checkpoint", model=model, base_url=base_url, adapter=adapter, setting=setting, at_once=at_once)
         _refuse("checkpoint", samples=samples, max_changes=max_changes, min_confidence=min_confidence)
         from fluents.trackers.neural import NeuralSettings, NeuralTracker
 
@@ -140,7 +154,9 @@ def open_tracker(
         _refuse("model", min_confidence=min_confidence)
         from fluents.trackers.llm.tracker import open_endpoint_tracker
 
-        return open_endpoint_tracker(model, base_url, samples=samples, max_changes=max_changes, seed=seed)
+        return open_endpoint_tracker(
+            model, base_url, samples=samples, max_changes=max_changes, seed=seed, at_once=at_once
+        )
     if base_url is not None:
         what = "`base_url` needs `model`" if model is None else f"`base_url` has no effect: {model} is embedded"
         raise InputError(what, fix="give the name of a model that the endpoint serves")
@@ -161,10 +177,11 @@ def open_tracker(
                     samples=1 if samples is None else samples,
                     max_changes=max_changes,
                     min_confidence=min_confidence,
+                    at_once=at_once or 1,
                     seed=seed,
                 )
             )
-    _refuse("setting", min_confidence=min_confidence)
+    _refuse("setting", min_confidence=min_confidence, at_once=at_once)
     from fluents.trackers.local import LocalTracker, local_settings
 
     return LocalTracker(local_settings(setting, adapter=adapter, samples=samples, max_changes=max_changes, seed=seed))

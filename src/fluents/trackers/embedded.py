@@ -12,9 +12,10 @@ import threading
 import time
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -23,6 +24,7 @@ from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Reject, StateChange, Trace
 from fluents.segmentation import warn_of_language
 from fluents.trackers import Listener, Tracker
+from fluents.trackers.concurrent import side_by_side
 from fluents.weights.adapters import ADAPTERS, Adapter
 
 
@@ -76,12 +78,21 @@ class Engine:
 
     The same seed gives the same answers: that needs one prompt a request, always in the first slot, and no prompt
     cache, or one that holds the same each time; all these would change the batches and with them the last bits of the
-    numbers.
+    numbers. Where speed counts more, `continue_from` takes several prompts at a time, each in a slot of its own.
     """
 
     def __init__(
-        self, model: Path, *, slots: int, context: int, threads: int | None = None, adapter: Path | None = None
+        self,
+        model: Path,
+        *,
+        slots: int,
+        context: int,
+        threads: int | None = None,
+        adapter: Path | None = None,
+        shared: bool = True,
     ) -> None:
+        """`context` is for all slots: `shared`, so that a long prompt has room, or in equal parts, so that a slot keeps
+        what it holds, and reads nothing but its own, while others are at work."""
         # Threads that wait for each other spin for a moment only: without end, beside another busy program, they would
         # take its time and ours; not at all, waking them would take half the time of every layer.
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -91,7 +102,7 @@ class Engine:
         params.model.path = str(model)
         params.verbosity = -1
         params.n_parallel = slots
-        params.kv_unified = True  # the slots share the context, so a long prompt has room
+        params.kv_unified = shared
         params.n_ctx = context
         params.cache_ram_mib = 0
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads or free_cores()
@@ -142,14 +153,21 @@ class Engine:
         *,
         fresh: bool,
         on_line: Callable[[str], None] | None = None,
+        slot: int | None = None,
     ) -> list[WrittenAnswer]:
         """Answers with the probabilities of their tokens, to a prompt that goes on from the last one and its answer.
 
         What both have in common is not read again. A `fresh` prompt begins anew: it is read as a whole, so that its
         answers do not depend on what was asked before. Read as a whole or bit by bit, a prompt gives numbers that
         differ in their last bits: where two tokens are all but equally likely, answers may differ.
+
+        Threads take turns, unless each names a `slot` of its own: then it gets one answer, and their prompts share the
+        batches, which too changes the last bits.
         """
         answers: list[WrittenAnswer] = []
+        if slot is not None:
+            caching = {"cache_prompt": not fresh, "logprobs": 1, "id_slot": slot}
+            return self._round(prompt, sampling, seed, 1, None, on_line, caching)
         with self._alone:
             while len(answers) < sampling.samples:
                 count = min(self.slots, sampling.samples - len(answers))
@@ -345,9 +363,15 @@ class EmbeddedTracker(Tracker):
     adapters: Sequence[Adapter]
     """The ones that answer."""
 
+    at_once = 1
+    """Procedures that `track_many` takes side by side, each in a slot of the engine."""
+
     @abstractmethod
-    def begin(self, procedure: Procedure, on_line: Callable[[str], None]) -> StepByStep:
-        """The model at the beginning of a procedure; `on_line` gets every line that it writes."""
+    def begin(self, procedure: Procedure, on_line: Callable[[str], None], slot: int | None = None) -> StepByStep:
+        """The model at the beginning of a procedure; `on_line` gets every line that it writes.
+
+        With a `slot` others are underway in other slots.
+        """
 
     def finished(self, trace: Trace) -> Trace:
         """What is returned of a trace with all its steps."""
@@ -358,13 +382,35 @@ class EmbeddedTracker(Tracker):
 
         Issues a FluentsWarning if the text is in a language that the shipped adapters do not know (`LANGUAGES`).
         """
+        return self._track(procedure, listener, done, None)
+
+    def track_many(
+        self, procedures: Iterable[Procedure], listener: Listener | None = None, done: Mapping[str, Trace] | None = None
+    ) -> Iterator[Trace]:
+        """Likewise of several procedures, `at_once` of them side by side."""
+        if self.at_once == 1:
+            return super().track_many(procedures, listener, done)
+        slots: SimpleQueue[int] = SimpleQueue()
+        for slot in range(self.at_once):
+            slots.put(slot)
+
+        def in_a_slot(procedure: Procedure, relay: Listener) -> Trace:
+            slot = slots.get()
+            try:
+                return self._track(procedure, relay, (done or {}).get(procedure.id), slot)
+            finally:
+                slots.put(slot)
+
+        return side_by_side(in_a_slot, procedures, self.at_once, listener)
+
+    def _track(self, procedure: Procedure, listener: Listener | None, done: Trace | None, slot: int | None) -> Trace:
         if all(adapter.name in ADAPTERS for adapter in self.adapters):
             warn_of_language(procedure, LANGUAGES)
         listener = listener or Listener()
         answered = () if done is None else done.covered_steps
         listener.on_start(procedure, len(answered))
         trace = Trace(procedure=procedure, covered=() if procedure.steps else None, provenance=self.provenance)
-        model = self.begin(procedure, listener.on_draft)
+        model = self.begin(procedure, listener.on_draft, slot)
         for step in range(1, len(procedure.steps) + 1):
             if done is not None and step in answered:
                 changes, rejects = done.at(step), tuple(reject for reject in done.rejects if reject.step == step)

@@ -142,7 +142,7 @@ class LocalTracker(EmbeddedTracker):
             version=__version__,
         )
 
-    def begin(self, procedure: Procedure, on_line: Callable[[str], None]) -> StepByStep:
+    def begin(self, procedure: Procedure, on_line: Callable[[str], None], slot: int | None = None) -> StepByStep:  # noqa: ARG002 - its samples fill the slots
         return _Voters(self, procedure, on_line)
 
     def close(self) -> None:

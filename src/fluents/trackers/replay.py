@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
@@ -33,9 +35,10 @@ class ReplayTracker(Tracker):
 
         return cls(read_traces(source), pause)
 
-    @property
+    @cached_property
     def provenance(self) -> Provenance:
-        return Provenance(tracker="replay", version=__version__)
+        said = sha256(repr(sorted(self._changes.items())).encode("utf-8", "surrogatepass")).hexdigest()
+        return Provenance(tracker="replay", decoding={"recorded": said[:16]}, version=__version__)
 
     def track(self, procedure: Procedure, listener: Listener | None = None, done: Trace | None = None) -> Trace:
         listener = listener or Listener()

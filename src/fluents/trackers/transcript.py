@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -65,6 +66,8 @@ class TranscriptSettings:
     """At most so many changes a step."""
     min_confidence: float | None = None
     """Changes below it are left out at the end. None is the value chosen for the adapter; 0 keeps all."""
+    at_once: int = 1
+    """Procedures side by side, where there is one sample of each step; several samples are side by side themselves."""
     seed: int = 1
 
     @property
@@ -85,6 +88,7 @@ class TranscriptModel(Protocol):
         *,
         fresh: bool,
         on_line: Callable[[str], None] | None = None,
+        slot: int | None = None,
     ) -> list[WrittenAnswer]: ...
 
 
@@ -123,7 +127,11 @@ class TranscriptTracker(EmbeddedTracker):
             )
         if settings.min_confidence is None and shipped is not None and calibration is None:
             self.settings = replace(settings, min_confidence=shipped.min_confidence)
+        if settings.at_once > 1 and settings.samples > 1:
+            raise InputError("`at_once` has no effect with several `samples`", fix="leave out one of them")
+        self.at_once = settings.at_once
         self._given = self._model = model
+        self._loading = threading.Lock()
         self.adapters = (self._adapter,)
 
     @cached_property
@@ -137,8 +145,8 @@ class TranscriptTracker(EmbeddedTracker):
             version=__version__,
         )
 
-    def begin(self, procedure: Procedure, on_line: Callable[[str], None]) -> StepByStep:
-        return _Writing(self, procedure, on_line)
+    def begin(self, procedure: Procedure, on_line: Callable[[str], None], slot: int | None = None) -> StepByStep:
+        return _Writing(self, procedure, on_line, slot)
 
     def finished(self, trace: Trace) -> Trace:
         """Without the changes of low confidence; until the end they stay, because the next steps build on them."""
@@ -152,12 +160,12 @@ class TranscriptTracker(EmbeddedTracker):
         self._model = self._given
 
     def answer(
-        self, transcript: Transcript, step: int, fresh: bool, on_line: Callable[[str], None]
+        self, transcript: Transcript, step: int, fresh: bool, on_line: Callable[[str], None], slot: int | None = None
     ) -> tuple[list[Draft], tuple[Reject, ...]]:
         """What the model says of a step, or what its samples agree on."""
         seed = (self.settings.seed * 1_000_003 + step * 4_099) % 2**31
         answers = self._loaded().continue_from(
-            transcript.prompt, self.settings.sampling, seed, fresh=fresh, on_line=on_line
+            transcript.prompt, self.settings.sampling, seed, fresh=fresh, on_line=on_line, slot=slot
         )
         samples: list[list[Draft]] = []
         rejects: list[Reject] = []
@@ -179,11 +187,13 @@ class TranscriptTracker(EmbeddedTracker):
         return found
 
     def _loaded(self) -> TranscriptModel:
-        if self._model is None:
-            slots = min(self.settings.samples, MAX_SLOTS)
-            key = self._adapter.sha256, self._embedded.file, slots
-            self._model = loaded_engine(key, partial(_engine, self._embedded, slots), most=1)  # memory may hold no more
-        return self._model
+        with self._loading:  # procedures side by side ask for it at the same time
+            if self._model is None:
+                slots, at_once = min(self.settings.samples, MAX_SLOTS), self.settings.at_once
+                key = self._adapter.sha256, self._embedded.file, slots, at_once
+                load = partial(_engine, self._embedded, slots, at_once)
+                self._model = loaded_engine(key, load, most=1)  # memory may hold no more
+            return self._model
 
     def _decoding(self) -> dict[str, Any]:
         found: dict[str, Any] = asdict(self.settings.sampling)
@@ -191,6 +201,8 @@ class TranscriptTracker(EmbeddedTracker):
             found |= {f"consensus_{name}": value for name, value in asdict(self.settings.consensus).items()}
         if self.settings.max_changes is not None:
             found["max_changes"] = self.settings.max_changes
+        if self.settings.at_once > 1:
+            found["at_once"] = self.settings.at_once
         return found | ({} if self._confidence is None else {"min_confidence": self.settings.min_confidence or 0.0})
 
 
@@ -211,8 +223,10 @@ def _wording(change: StateChange) -> tuple[str, ...]:
 class _Writing:
     """The tracker at work on one procedure: the transcript grows with every step."""
 
-    def __init__(self, tracker: TranscriptTracker, procedure: Procedure, on_line: Callable[[str], None]) -> None:
-        self._tracker, self._procedure, self._on_line = tracker, procedure, on_line
+    def __init__(
+        self, tracker: TranscriptTracker, procedure: Procedure, on_line: Callable[[str], None], slot: int | None
+    ) -> None:
+        self._tracker, self._procedure, self._on_line, self._slot = tracker, procedure, on_line, slot
         self._transcript, self._known, self._fresh = Transcript(procedure), KnownStates(), True
 
     def tell(self, changes: tuple[StateChange, ...]) -> None:
@@ -220,7 +234,7 @@ class _Writing:
         self._transcript.answer(changes)
 
     def ask(self, step: int) -> tuple[tuple[StateChange, ...], tuple[Reject, ...]]:
-        drafts, rejects = self._tracker.answer(self._transcript, step, self._fresh, self._on_line)
+        drafts, rejects = self._tracker.answer(self._transcript, step, self._fresh, self._on_line, self._slot)
         self._fresh = False
         changes = tuple(self._known.enter(self._tracker.rated(self._procedure, drafts)))
         self._transcript.answer(changes)
@@ -239,16 +253,22 @@ def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
         )
 
 
-def _engine(embedded: EmbeddedModel, slots: int) -> Engine:
+def _engine(embedded: EmbeddedModel, slots: int, at_once: int) -> Engine:
     model = embedded.base_path()
     if embedded.file is None:
         warn_if_memory_is_short(embedded.adapter.base)
-    return transcript_engine(model, embedded.adapter.path, slots)
+    return transcript_engine(model, embedded.adapter.path, slots, at_once=at_once)
 
 
-def transcript_engine(model: Path, adapter: Path | None, slots: int = 1, threads: int | None = None) -> Engine:
-    """An engine with room for the longest transcript and as many answers as there are slots."""
+def transcript_engine(
+    model: Path, adapter: Path | None, slots: int = 1, threads: int | None = None, at_once: int = 1
+) -> Engine:
+    """An engine with room for the longest transcript and as many answers as there are slots; or, with `at_once`, for so
+    many transcripts with an answer each."""
     lora = None if adapter is None else unpacked(adapter)
+    if at_once > 1:
+        context = at_once * (MAX_BYTES + MAX_TOKENS)
+        return Engine(model, slots=at_once, context=context, threads=threads, adapter=lora, shared=False)
     return Engine(model, slots=slots, context=MAX_BYTES + slots * MAX_TOKENS, threads=threads, adapter=lora)
 
 

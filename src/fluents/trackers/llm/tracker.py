@@ -167,11 +167,19 @@ def llm_tracker(
 
 
 def open_endpoint_tracker(
-    model: str | LanguageModel, base_url: str | None = None, *, samples: int | None, max_changes: int | None, seed: int
+    model: str | LanguageModel,
+    base_url: str | None = None,
+    *,
+    samples: int | None,
+    max_changes: int | None,
+    seed: int,
+    at_once: int | None = None,
 ) -> LlmTracker:
     """A tracker that asks a language model behind an address, in the default form; answers are cached."""
     with ExitStack() as stack:
         opened = stack.enter_context(open_model(model, base_url))
+        if at_once is not None:
+            opened = replace(opened, workers=at_once)
         tracker = LlmTracker(opened, LlmSettings(samples=samples or 1, most=max_changes, seed=seed))
         tracker.resources = stack.pop_all()
     return tracker

@@ -1,0 +1,216 @@
+"""SQL over the results of a batch run: ready views on its shards, with DuckDB."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from fluents import jsonl
+from fluents.batches.store import MANIFEST, Manifest, ShardStore
+from fluents.errors import FluentsError, InputError, needs_extra
+
+with needs_extra("batch"):
+    import duckdb
+
+
+class QueryError(FluentsError):
+    """DuckDB cannot answer this."""
+
+
+VIEWS: dict[str, str] = {
+    "changes": """
+        SELECT procedure.id AS procedure, procedure.topic AS topic, change.step AS step, change.entity AS entity,
+               change.attribute AS attribute, change.before AS before, change.after AS after,
+               change.confidence AS confidence, change.support AS support, change.mentioned AS mentioned
+        FROM (SELECT procedure, unnest(changes) AS change FROM traces)""",
+    "procedures": """
+        SELECT procedure.id AS procedure, procedure.goal AS goal, procedure.topic AS topic,
+               coalesce(len(procedure.steps), 0) AS steps, coalesce(len(changes), 0) AS changes, error
+        FROM traces""",
+    "failures": "SELECT procedure.id AS procedure, error FROM traces WHERE error IS NOT NULL",
+    "entities": """
+        SELECT lower(entity) AS entity, count(*) AS changes, count(DISTINCT procedure) AS procedures,
+               count(DISTINCT lower(attribute)) AS attributes
+        FROM changes GROUP BY 1 ORDER BY changes DESC, 1""",
+    "transitions": """
+        SELECT lower(attribute) AS attribute, lower(before) AS before, lower(after) AS after, count(*) AS changes,
+               count(DISTINCT lower(entity)) AS entities
+        FROM changes GROUP BY 1, 2, 3 ORDER BY changes DESC, 1, 2, 3""",
+    "attributes": """
+        SELECT lower(attribute) AS attribute, count(*) AS changes, count(DISTINCT lower(entity)) AS entities
+        FROM changes GROUP BY 1 ORDER BY changes DESC, 1""",
+    "topics": """
+        SELECT * FROM (
+            SELECT coalesce(topic, '(none)') AS topic, lower(attribute) AS attribute, count(*) AS changes
+            FROM changes GROUP BY 1, 2)
+        QUALIFY row_number() OVER (PARTITION BY topic ORDER BY changes DESC, attribute) <= 10
+        ORDER BY topic, changes DESC, attribute""",
+}
+"""The ready views. `topics` are the ten attributes that change most in each topic."""
+
+MOST_BARS = 20
+
+
+def query(folder: str | Path, question: str = "changes") -> duckdb.DuckDBPyRelation:
+    """The answer of a batch run's results as a DuckDB relation: `.df()`, `.fetchall()`, `.filter(…)`, `.show()`.
+
+    `question` is a view (changes, entities, transitions, attributes, topics, procedures, failures), "becomes WORD" for
+    whatever ends in a state with this word, or SQL over these tables and becomes('WORD').
+
+    >>> fl.query("out", "becomes hot").df()
+    >>> fl.query("out", "SELECT entity, count(*) FROM changes GROUP BY 1")
+    """
+    connection = open_views(folder)
+    words = question.strip().rstrip(";")
+    if words in VIEWS:
+        words = f"SELECT * FROM {words}"
+    elif found := re.fullmatch(r"becomes\s+(.+)", words, re.IGNORECASE):
+        word = found[1].strip("'\"").replace("'", "''")
+        words = f"SELECT * FROM becomes('{word}')"
+    try:
+        relation = connection.sql(words)
+    except duckdb.Error as error:
+        raise _query_error(error, folder) from None
+    if relation is None:
+        raise QueryError("this is no query", fix=f"give SELECT …, or a view: {', '.join(VIEWS)}")
+    return relation
+
+
+def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection in which the views are tables, over the shards that the manifest lists."""
+    store = ShardStore(folder)
+    manifest = store.read_manifest()
+    if manifest is None:
+        raise InputError(
+            f"no results of a batch run: there is no {MANIFEST}", where=folder, fix="name the `out` of `fluents batch`"
+        )
+    if not manifest.shards:
+        raise InputError("this run has no finished shard yet", where=folder, fix="run `fluents batch` again to go on")
+    connection = duckdb.connect(":memory:")
+    paths = [store.of(shard.file) for shard in manifest.shards]
+    if not store.is_local:
+        connection.register_filesystem(store.system)
+        paths = [store.system.unstrip_protocol(path) for path in paths]
+    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    format = manifest.settings["format"]
+    try:
+        if format == "parquet":
+            connection.execute(f"CREATE VIEW traces AS SELECT * FROM read_parquet([{listed}])")
+        else:
+            read = f"read_json([{listed}], columns={_JSON}, format='newline_delimited')"
+            connection.execute(f"CREATE VIEW traces AS SELECT * FROM {read}")
+        for name, text in VIEWS.items():
+            if name == "changes" and store.is_local:
+                text = _flat(connection, store, manifest, text)
+            connection.execute(f"CREATE VIEW {name} AS {text}")
+        connection.execute(
+            "CREATE MACRO becomes(word) AS TABLE SELECT procedure, step, entity, attribute, before, after FROM changes "
+            "WHERE list_contains(string_split_regex(lower(after), '[^\\p{L}\\p{N}]+'), lower(word))"
+        )
+    except duckdb.Error as error:
+        raise _query_error(error, folder) from None
+    # Whoever asks may ask about the results, and nothing else on this machine.
+    if store.is_local:
+        connection.execute(f"SET allowed_directories = ['{_quoted(store.path)}']")
+        connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _flat(connection: duckdb.DuckDBPyConnection, store: ShardStore, manifest: Manifest, text: str) -> str:
+    """The changes as a table of their own, made once for each manifest: DuckDB would read all fields of the nested ones
+    for every query. Where the folder cannot be written to, the query that makes them."""
+    flat = Path(store.of(f".changes-{sha256(manifest.as_json()).hexdigest()[:16]}.parquet"))
+    if not flat.exists():
+        made = flat.with_name(f"{flat.name}.{os.getpid()}.tmp")
+        try:
+            connection.execute(f"COPY ({text}) TO '{_quoted(str(made))}' (FORMAT parquet, COMPRESSION zstd)")
+            made.replace(flat)
+        except (duckdb.IOException, OSError):
+            made.unlink(missing_ok=True)
+            return text
+        for old in flat.parent.glob(".changes-*.parquet"):
+            if old != flat:
+                old.unlink(missing_ok=True)
+    return f"SELECT * FROM read_parquet('{_quoted(str(flat))}')"
+
+
+_CHANGE = (
+    "STRUCT(step BIGINT, entity VARCHAR, attribute VARCHAR, before VARCHAR, after VARCHAR, confidence DOUBLE, "
+    "support DOUBLE, mentioned BOOLEAN)"
+)
+_JSON = (
+    "{procedure: 'STRUCT(id VARCHAR, goal VARCHAR, topic VARCHAR, steps VARCHAR[])', "
+    f"changes: '{_CHANGE}[]', error: 'VARCHAR'}}"
+)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
+
+
+def _query_error(error: duckdb.Error, folder: str | Path) -> QueryError:
+    said = str(error).strip()
+    first = said.splitlines()[0] if said else type(error).__name__
+    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+        return QueryError(
+            f"the results cannot be read: {first}", where=folder, fix="run `fluents batch` again: it checks every shard"
+        )
+    return QueryError(first, fix=f"give SQL, or a view: {', '.join(VIEWS)}")
+
+
+def rows_of(relation: duckdb.DuckDBPyRelation, limit: int) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
+    """The names of the columns, and the first rows."""
+    try:
+        return relation.columns, relation.limit(limit).fetchall()
+    except duckdb.Error as error:
+        raise _query_error(error, "the results") from None
+
+
+def write(relation: duckdb.DuckDBPyRelation, path: str | Path) -> None:
+    """Write all rows to a Parquet or CSV file, which is whole or not there."""
+    kind = Path(path).suffix.lower()
+    if kind not in (".parquet", ".csv"):
+        raise InputError(f"unknown format {kind!r}", where=path, fix="give a name that ends in .parquet or .csv")
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    try:
+        table = relation.to_arrow_table()
+    except duckdb.Error as error:
+        raise _query_error(error, "the results") from None
+    with jsonl.atomic_output(path) as stream:
+        pyarrow.parquet.write_table(table, stream) if kind == ".parquet" else pyarrow.csv.write_csv(table, stream)
+
+
+def plot_of(relation: duckdb.DuckDBPyRelation, question: str) -> str:
+    """An SVG with a bar for each of the first rows: its words and its last number."""
+    from fluents.report.plots import count_bars
+
+    columns, rows = rows_of(relation, MOST_BARS)
+    numbers = [place for place, value in enumerate(rows[0] if rows else ()) if _is_number(value)]
+    if not rows or not numbers:
+        raise InputError(
+            "there is nothing to draw: a plot needs rows with a number",
+            fix="plot entities, transitions, attributes or topics, or SQL such as SELECT entity, count(*) …",
+        )
+    place = columns.index("changes") if "changes" in columns else numbers[0]
+    found: dict[str, float] = {}
+    for row in rows:
+        words = [str(value) for value in row if value is not None and not _is_number(value)]
+        found.setdefault(_label(words), float(row[place]))
+    return count_bars(f"{columns[place]} by {question}" if question in VIEWS else question, found)
+
+
+def _label(words: Sequence[str]) -> str:
+    if len(words) == 3:  # a transition
+        return f"{words[0]}: {words[1]} → {words[2]}"
+    return " · ".join(words) or "(all)"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,246 @@
+"""Where a batch run writes: one file a shard, whole or not there, and a manifest that lists them."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, TypeAlias
+
+from fluents import jsonl
+from fluents.errors import FluentsError, InputError, needs_extra
+from fluents.records import Trace
+
+with needs_extra("batch"):
+    import fsspec
+
+ShardFormat: TypeAlias = Literal["parquet", "jsonl"]
+
+MANIFEST = "manifest.json"
+RUNS = "runs.jsonl"
+"""A line for each run: when, how long, how many. Beside the manifest, which is the same whoever made it."""
+VERSION = 1
+STALE_SECONDS = 3600
+"""A temporary file that nobody has written to for so long was left by a process that was killed."""
+
+
+class ShardDamagedError(FluentsError):
+    """A file that is not the shard its name says."""
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """What the manifest says of a shard."""
+
+    file: str
+    procedures: int
+    steps: int
+    changes: int
+    failures: int
+    bytes: int
+    sha256: str
+
+
+class ShardStore:
+    """A folder with shards, on this machine or at an fsspec address.
+
+    A file appears under its name when it is whole. Several runs may write to one folder, as their shards differ in
+    their names, or in nothing.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = str(folder)
+        try:
+            self.system, self.path = fsspec.core.url_to_fs(self.folder)
+        except (ValueError, ImportError) as error:
+            raise InputError(f"cannot use this address: {error}", where=self.folder[:300]) from None
+        self.is_local = "file" in self.system.protocol
+
+    def create(self) -> None:
+        """Make the folder, see that it can be written to, and remove what killed runs left behind."""
+        try:
+            self.system.makedirs(self.path, exist_ok=True)
+            if self.is_local:
+                for left in Path(self.path).glob(".*.tmp"):
+                    with suppress(FileNotFoundError):
+                        if time.time() - left.stat().st_mtime > STALE_SECONDS:
+                            left.unlink()
+        except FileExistsError:
+            raise InputError("`out` is a file", where=self.folder, fix="name a folder") from None
+        except OSError as error:
+            raise InputError(f"cannot write to this folder: {error.strerror or error}", where=self.folder) from None
+        probe = f".{sha256(str(time.time_ns()).encode()).hexdigest()[:8]}.probe"
+        self.write(probe, b"")
+        self.system.rm_file(self.of(probe))
+
+    def of(self, name: str) -> str:
+        """The path of a file, as the file system knows it."""
+        return str(PurePosixPath(self.path) / name)
+
+    def names(self) -> set[str]:
+        """All files in the folder."""
+        self.system.invalidate_cache(self.path)
+        return {PurePosixPath(path).name for path in self.system.ls(self.path, detail=False)}
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file as a whole, or not at all."""
+        if self.is_local:
+            with jsonl.atomic_output(self.of(name)) as stream:
+                stream.write(data)
+            return
+        # An object store shows a file when it is whole; other systems move it in one go.
+        temporary = self.of(f".{name}.{time.time_ns():x}.tmp")
+        try:
+            self.system.pipe_file(temporary, data)
+            self.system.mv(temporary, self.of(name))
+        except OSError as error:
+            raise InputError(f"cannot write the file: {error}", where=self.of(name)) from None
+
+    def append(self, name: str, line: bytes) -> None:
+        """Add a line to a log. Where files cannot grow, there is no log."""
+        if self.is_local:
+            with jsonl.disk_errors_name(Path(self.of(name))), Path(self.of(name)).open("ab") as stream:
+                stream.write(line + b"\n")
+
+    def read(self, name: str) -> bytes:
+        data: bytes = self.system.cat_file(self.of(name))
+        return data
+
+    def set_aside(self, name: str) -> str:
+        """Rename a file that is damaged, so that it can be looked into; returns its new name."""
+        moved = f"{name}.damaged"
+        self.system.mv(self.of(name), self.of(moved))
+        return moved
+
+    # Shards
+
+    def write_shard(self, name: str, traces: Sequence[Trace]) -> ShardFile:
+        """Write the rows of a shard; returns what the manifest says of it."""
+        data = encode(traces, _format(name))
+        self.write(name, data)
+        return _facts(name, traces, data)
+
+    def read_shard(self, name: str) -> list[Trace]:
+        """The rows of a shard, or a ShardDamagedError."""
+        return list(self._decoded(name, self.read(name)))
+
+    def check_shard(self, name: str, known: ShardFile | None) -> ShardFile:
+        """What the manifest says of a shard that is there: as it said before, or by reading it as a whole."""
+        data = self.read(name)
+        if known is not None and known.sha256 == sha256(data).hexdigest():
+            return known
+        return _facts(name, self._decoded(name, data), data)
+
+    def _decoded(self, name: str, data: bytes) -> list[Trace]:
+        try:
+            return decode(data, _format(name), name)
+        except InputError as error:
+            raise ShardDamagedError(
+                f"this shard is damaged: {error.what}",
+                where=self.of(name),
+                fix="run the same `fluents batch` again: it is set aside and made anew",
+            ) from None
+
+    # The manifest
+
+    def read_manifest(self) -> Manifest | None:
+        """What earlier runs said; None if there is none."""
+        try:
+            data = self.read(MANIFEST)
+        except FileNotFoundError:
+            return None
+        where = self.of(MANIFEST)
+        with jsonl.wrong_shape_is_input_error("not the manifest of a batch run", where, fix="delete or rename it"):
+            value = jsonl.parse_json(data, where)
+            if value["fluents-batch"] != VERSION:
+                raise InputError(f"a manifest of version {value['fluents-batch']}, not {VERSION}", where=where)
+            shards = tuple(ShardFile(**one) for one in value["shards"])
+            return Manifest(value["settings"], shards, bool(value["complete"]))
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        self.write(MANIFEST, manifest.as_json())
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The settings of a run, its shards in the order of the input, and whether they are all there."""
+
+    settings: Mapping[str, Any]
+    shards: tuple[ShardFile, ...] = ()
+    complete: bool = False
+
+    @property
+    def totals(self) -> dict[str, int]:
+        return {
+            name: sum(getattr(shard, name) for shard in self.shards)
+            for name in ("procedures", "steps", "changes", "failures", "bytes")
+        }
+
+    def as_json(self) -> bytes:
+        value = {
+            "fluents-batch": VERSION,
+            "complete": self.complete,
+            "totals": self.totals,
+            "settings": self.settings,
+            "shards": [asdict(shard) for shard in self.shards],
+        }
+        return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def signature(settings: Mapping[str, Any]) -> str:
+    """A short hash of settings."""
+    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _format(name: str) -> ShardFormat:
+    return "parquet" if name.endswith(".parquet") else "jsonl"
+
+
+def encode(traces: Sequence[Trace], format: ShardFormat) -> bytes:
+    """The bytes of a shard: the same traces make the same bytes."""
+    if format == "jsonl":
+        return b"".join(jsonl.dumps(trace) + b"\n" for trace in traces)
+    from fluents.data import parquet
+
+    stream = io.BytesIO()
+    parquet.write(traces, stream)
+    return stream.getvalue()
+
+
+def decode(data: bytes, format: ShardFormat, where: str) -> list[Trace]:
+    """The rows of a shard; an InputError if it is damaged."""
+    if format == "parquet":
+        from fluents.data import parquet
+
+        try:
+            return list(parquet.read(io.BytesIO(data), where))
+        except OSError as error:  # a page whose checksum is wrong, or that cannot be unpacked
+            raise InputError(str(error)[:200], where=where) from None
+    if not data.endswith(b"\n"):
+        raise InputError("it ends in the middle of a line", where=where)
+    return list(_traces(data.splitlines(), where))
+
+
+def _traces(lines: Iterable[bytes], where: str) -> Iterator[Trace]:
+    for number, line in enumerate(lines, start=1):
+        record = jsonl.loads(line, f"{where}:{number}")
+        if not isinstance(record, Trace):
+            raise InputError("not a trace", where=f"{where}:{number}")
+        yield record
+
+
+def _facts(name: str, traces: Sequence[Trace], data: bytes) -> ShardFile:
+    return ShardFile(
+        name,
+        procedures=len(traces),
+        steps=sum(len(trace.procedure.steps) for trace in traces),
+        changes=sum(len(trace.changes) for trace in traces),
+        failures=sum(trace.error is not None for trace in traces),
+        bytes=len(data),
+        sha256=sha256(data).hexdigest(),
+    )
