@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 from fluents.batches.documents import InputFile, cut, find_files
 from fluents.batches.stages import STAGES, BatchSettings, ShardTask, in_order
 from fluents.batches.store import RUNS, Manifest, ShardDamagedError, ShardFile, ShardFormat, ShardStore
-from fluents.batches.workers import WorkerLimits, LocalProcesses, WorkerPool, WorkerSource
+from fluents.batches.workers import LocalProcesses, PoolLimits, WorkerPool, WorkerSource
 from fluents.errors import InputError
 from fluents.scoring import check_choice
 from fluents.trackers import TrackerOptions
@@ -115,7 +115,7 @@ def batch(
         if planned.left:
             with ExitStack() as stack:
                 source, count = _workers(stack, planned, engine, address, workers, gpu_workers)
-                limits = WorkerLimits(count, timeout, None if memory is None else memory << 20)
+                limits = PoolLimits(count, timeout, None if memory is None else memory << 20)
                 run.work(WorkerPool(source, limits))
     finally:
         run.finish(time.monotonic() - started, engine)

@@ -64,7 +64,7 @@ class WorkerSource(Protocol):
 
 
 @dataclass(frozen=True)
-class WorkerLimits:
+class PoolLimits:
     """What workers may take."""
 
     workers: int
@@ -97,7 +97,7 @@ class WorkerPool:
     that was underway is given up, becomes a failure, and the others go on.
     """
 
-    def __init__(self, source: WorkerSource, limits: WorkerLimits) -> None:
+    def __init__(self, source: WorkerSource, limits: PoolLimits) -> None:
         self._source, self._limits = source, limits
         self._losses: Counter[str] = Counter()
         self._again: deque[ShardTask] = deque()
