@@ -241,7 +241,7 @@ def test_what_is_no_file_or_not_ours_is_refused_and_left_alone(tmp_path: Path) -
         assert str(path) in str(caught.value)
     (tmp_path / "notes.part").write_text("shopping list")
     with (
-        pytest.raises(InputError, match="not the part of an interrupted run"),
+        pytest.raises(InputError, match="not from an interrupted run"),
         ResumableOutput(tmp_path / "notes", SETTINGS, resume=True),
     ):
         pass

@@ -40,7 +40,7 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 """Called with the bytes received and the bytes in total, if known."""
 
 _BUSY = {408, 425, 429}  # "later", said by servers in the range that otherwise means "never"
-_TRY_AGAIN = "check the connection and run this again: it goes on where it stopped"
+_TRY_AGAIN = "check the connection and run this again to resume the download"
 
 
 def cache_root() -> Path:
@@ -165,7 +165,7 @@ class _Transfer:
         if found:
             self.part.unlink()
             fix = "run this again; if it fails again, the file at this address has changed"
-            raise ChecksumError(f"{self.name} is not the file it should be: {found}", where=self.address, fix=fix)
+            raise ChecksumError(f"{self.name} is not the published file: {found}", where=self.address, fix=fix)
 
     @property
     def name(self) -> str:
@@ -256,7 +256,7 @@ class _Transfer:
             if re.match(rf"bytes {asked}-", response.headers.get("Content-Range", "")):
                 return asked
             self.part.unlink()
-            raise _BrokenOffError("the server sent another range than the one asked for")
+            raise _BrokenOffError("the server sent a different range than requested")
         if response.is_server_error or response.status_code in _BUSY:
             raise _BrokenOffError(f"the server answered {status}")
         raise DataMissingError(

@@ -177,7 +177,7 @@ def evaluate_answers(gold: str | None, preds: Sequence[str], *, mode: Mode = "co
         answers = metrics.held(metrics.read_sides("crepe", (), pred)[1])
         named = gold or next((case.provenance.dataset for case in answers if case.provenance.dataset), None)
         if named is None:
-            raise InputError("these answers do not say what they answer", where=pred, fix="name the `gold`")
+            raise InputError("these answers do not name their dataset", where=pred, fix="give `gold`")
         evaluation = evaluate("crepe", answers if named == pred else named, answers, mode=mode)
         found.append(_with_costs(replace(evaluation, name=pred), answers))
     return found
@@ -238,10 +238,10 @@ class SalientTraces:
     def warnings(self) -> Iterator[str]:
         if self._whole:
             whose = f" by {self._keep.rater}" if self._keep.rater else ""
-            yield f"no salience ratings{whose} for {counted(self._whole, 'gold procedure')}, scored in full"
+            yield f"no salience ratings{whose} for {counted(self._whole, 'gold procedure')}: scored in full"
         if self._emptied:
             side = "gold" if self._is_gold else "predicted"
-            yield f"{counted(self._emptied, f'{side} procedure')} without a salient entity, scored as empty"
+            yield f"{counted(self._emptied, f'{side} procedure')} without a salient entity: scored as empty"
 
 
 def traces_of(
@@ -270,7 +270,9 @@ def _baseline(metric: str, gold: Any, pred: Any, level: Level) -> Any:
     if pred not in PREDICTIONS:
         return pred
     if gold != LABELS:
-        raise InputError(f"{pred} clusters the labelled procedures only", where=gold, fix=f"use {LABELS} as `gold`")
+        raise InputError(
+            f"{pred} can be scored only on the labelled procedures", where=gold, fix=f"use {LABELS} as `gold`"
+        )
     return predict_as(pred, load_training_data(level, load_embedder()), level)
 
 

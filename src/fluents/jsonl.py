@@ -83,7 +83,7 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
         fix = "convert published formats with `fluents data convert`"
         raise InputError('not a fluents record: the keys "fluents" and "kind" are missing', where=where, fix=fix)
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
-        what = f"format version {version!r}, but this fluents reads up to {FORMAT_VERSION}"
+        what = f"format version {version!r}, but this version of fluents reads only up to {FORMAT_VERSION}"
         raise InputError(what, where=where, fix=f"{install_command()} --upgrade")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"unknown kind of record {kind!r}", where=where, fix=f"one of: {', '.join(KINDS)}")
@@ -98,7 +98,7 @@ def parse_json(data: bytes, where: str) -> Any:
         decoded(data, where)
         if str(error).startswith("EOF while parsing"):
             raise InputError(
-                "truncated: this ends in the middle of a record", where=where, fix="copy or make the file again"
+                "truncated: the file ends in the middle of a record", where=where, fix="copy or create the file again"
             ) from None
         raise InputError(f"malformed JSON: {error}", where=where) from None
     _refuse_repeated_keys(data, where)
@@ -122,7 +122,7 @@ def _refuse_repeated_keys(data: bytes, where: str) -> None:
 def _refuse_repeated_key(where: str, pairs: list[tuple[str, None]]) -> None:
     if len(dict(pairs)) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise InputError(f"the key {repeated!r:.80} comes twice in one object", where=where, fix="keep one of them")
+        raise InputError(f"duplicate key {repeated!r:.80} in one object", where=where, fix="keep one of them")
 
 
 def json_type(value: Any) -> str:
@@ -206,7 +206,9 @@ def as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
     _close(stream)
     if len(data) > MAX_LINE_BYTES:
         fix = "save it as UTF-8"
-        raise InputError(f"a file in {encoding.upper()} of more than {MAX_LINE_BYTES // 2**20} MB", where=name, fix=fix)
+        raise InputError(
+            f"the {encoding.upper()} file is larger than {MAX_LINE_BYTES // 2**20} MB", where=name, fix=fix
+        )
     try:
         return io.BytesIO(data.decode(encoding).encode())
     except UnicodeError as error:
@@ -269,7 +271,7 @@ class _Once:
     def check(self, record: AnyRecord, where: str | Path) -> None:
         key = hash((type(record), record.id))
         if key in self._seen:
-            raise InputError(f"duplicate id {record.id!r}", where=where, fix="give every procedure an id of its own")
+            raise InputError(f"duplicate id {record.id!r}", where=where, fix="give every procedure a unique id")
         self._seen.add(key)
 
 

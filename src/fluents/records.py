@@ -297,7 +297,7 @@ class Trace(Record):
                 raise ValueError(f"a change at step {change.step}, but the procedure has steps 1 to {count}")
         for step in self.covered or ():
             if not 1 <= step <= count:
-                raise ValueError(f"step {step} is said to be covered, but the procedure has steps 1 to {count}")
+                raise ValueError(f"`covered` contains step {step}, but the procedure has steps 1 to {count}")
         return self
 
     @property

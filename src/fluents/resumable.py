@@ -148,7 +148,7 @@ class ResumableOutput:
         if self.part.exists() and not self._is_void():
             if not self._resume:
                 fix = "continue with `resume`, or delete this file to start over"
-                raise InputError("this file holds the results of an interrupted run", where=self.part, fix=fix)
+                raise InputError("this file contains the results of an interrupted run", where=self.part, fix=fix)
             self._read_part()
             return
         found: list[Trace] = []
@@ -182,7 +182,7 @@ class ResumableOutput:
             self._stream = self.part.open("rb+")
         first = self._stream.readline(jsonl.MAX_LINE_BYTES)
         if not first.startswith(HEADER):
-            raise InputError("this is not the part of an interrupted run", where=self.part, fix="delete or rename it")
+            raise InputError("this file is not from an interrupted run", where=self.part, fix="delete or rename it")
         self._check(jsonl.parse_json(first, f"{self.part}:1")["fluents-run"], self.part)
         for number, (start, line) in enumerate(_lines(self._stream), start=2):
             try:
@@ -274,7 +274,7 @@ def is_regular(path: str | Path | None) -> bool:
 def _regular_file(path: str | Path) -> Path:
     target = jsonl.output_path(path)
     if not is_regular(path):
-        raise InputError("results can only be resumed in a file", where=target, fix="name a file as `output`")
+        raise InputError("only a run that writes to a file can be resumed", where=target, fix="give a file as `output`")
     if not target.parent.is_dir():
         raise InputError("cannot write the file: no such folder", where=target, fix="create the folder")
     return target

@@ -54,10 +54,10 @@ def test_what_is_wrong_is_an_error_that_names_the_parameter(given: Any, error: t
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({}, "either from a vocabulary or from a model"),
-        ({"vocabulary": "x.jsonl", "model": MODEL}, "either from a vocabulary or from a model"),
-        ({"vocabulary": "x.jsonl", "base_url": "http://127.0.0.1:9/v1"}, "`base_url` is for names from a model"),
-        ({"model": MODEL, "near": 0.5}, "`near` is for names from a vocabulary"),
+        ({}, "exactly one of `vocabulary` and `model`"),
+        ({"vocabulary": "x.jsonl", "model": MODEL}, "exactly one of `vocabulary` and `model`"),
+        ({"vocabulary": "x.jsonl", "base_url": "http://127.0.0.1:9/v1"}, "`base_url` needs `model`"),
+        ({"model": MODEL, "near": 0.5}, "`near` needs `vocabulary`"),
     ],
 )
 def test_a_thesaurus_has_one_source(given: Any, what: str) -> None:

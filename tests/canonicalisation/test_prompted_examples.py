@@ -51,7 +51,7 @@ def test_examples_stand_in_the_question_instead_of_ours() -> None:
 
 def test_the_procedure_itself_is_never_shown() -> None:
     shown = ClusterExamples(teas(3), 3)
-    with pytest.raises(InputError, match="has 2 other procedures"):
+    with pytest.raises(InputError, match="contains 2 other procedures"):
         shown.of(teas(3)[1].procedure, "entities")
 
 
@@ -67,7 +67,7 @@ def test_procedures_with_one_name_or_very_many_are_no_examples() -> None:
     many = tuple(EntityCluster(name=f"{n}", mentions=(f"{n}",)) for n in range(MOST_SHOWN + 1))
     for clusters in ((), many, many[:1]):
         shown = ClusterExamples([teas(1)[0].replace(clusters=clusters)], 1)
-        with pytest.raises(InputError, match="has no other"):
+        with pytest.raises(InputError, match="contains no other"):
             shown.of(BIKE.procedure, "entities")
 
 

@@ -81,7 +81,7 @@ def test_a_text_is_never_written_over_by_what_is_made_of_it(tmp_path: Path, opti
     (tmp_path / "tea.md").write_text("Boil the water.")
     (tmp_path / "link.md").symlink_to(tmp_path / "tea.md")
     command, *more = options
-    assert "would be overwritten" in fails(command, tmp_path / "tea.md", *more, tmp_path / "link.md")
+    assert "would overwrite this input" in fails(command, tmp_path / "tea.md", *more, tmp_path / "link.md")
     assert (tmp_path / "tea.md").read_text() == "Boil the water."
 
 

@@ -189,7 +189,7 @@ def test_a_form_for_hallucinations_there_and_back(run: Run, gold: Path, tmp_path
 
 def test_bertscore_with_an_encoder_that_is_not_there(run: Run, gold: Path, tmp_path: Path) -> None:
     done = run("eval", "bertscore", "--gold", gold, "--pred", gold, "--of", "states", "--scope", "local")
-    assert (done.status, "--scope is for schemata" in done.err) == (2, True)
+    assert (done.status, "--scope works only with schemata" in done.err) == (2, True)
     done = run("eval", "bertscore", "--gold", gold, "--pred", gold, "--encoder", tmp_path)
     assert (done.status, "Traceback" in done.err) == (2, False)
 
@@ -209,7 +209,7 @@ def without(*keys: str) -> dict[str, list[str]]:
 WRONG: dict[str, tuple[list[tuple[str, list[str]]], str]] = {
     "wrong ids": (
         [(f"www.x.org/z||{number}", []) for number in range(1, 5)],
-        "4 predictions for no gold step: www.x.org/z||1, www.x.org/z||2, www.x.org/z||3 and 1 more",
+        "4 predictions without a gold step: www.x.org/z||1, www.x.org/z||2, www.x.org/z||3 and 1 more",
     ),
     "a missing step": (
         list(without("www.x.org/b||2").items()),
@@ -219,7 +219,7 @@ WRONG: dict[str, tuple[list[tuple[str, list[str]]], str]] = {
         [*STEPS.items(), ("www.x.org/a||2", [heat("hot")])],
         "more than one prediction with the id www.x.org/a||2",
     ),
-    "an empty file": ([], "there are no predictions at all"),
+    "an empty file": ([], "there are no predictions"),
     "another split": (
         [(f"www.y.org/other||{number}", [heat("hot")]) for number in range(1, 3)],
         "6 of 6 gold steps have no prediction: www.x.org/a||1, www.x.org/a||2, www.x.org/b||1 and 3 more",
@@ -269,7 +269,7 @@ def test_other_mistakes_end_with_status_2(run: Run, gold: Path, tmp_path: Path) 
         (("original", "--gold", gold, "--pred", broken), str(broken)),
         (("original", "--gold", gold, "--pred", tmp_path / "none"), "no such file or dataset"),
         (("original", "--gold", gold, "--pred", gold, "--mode", "loose"), "Invalid value for '--mode'"),
-        (("original", "--gold", gold, "--pred", gold, "--matchers", "chrf"), "no matcher 'chrf'"),
+        (("original", "--gold", gold, "--pred", gold, "--matchers", "chrf"), "unknown matcher 'chrf'"),
         (("crepe", "--gold", gold, "--pred", gold), "not CREPE data"),
         (("clustering", "--gold", gold, "--pred", gold), "no clusters to compare"),
         (("clustering", "--level", "verbs"), "Invalid value for '--level'"),

@@ -88,10 +88,10 @@ def test_the_cache_alone_answers_when_the_endpoint_is_gone(run: Run, server: Fau
     only = ("--model", "any", "--cache", cache, "--cached-only")
     assert run("hot?", *only).stdout == "hot 1\n"
     error = error_of(run("cold?", *only))
-    assert "no answer to this question" in error.what
+    assert "no answer to this prompt" in error.what
     assert "cold?" in error.what
     assert error.where == str(cache)
-    assert "no answer to this question" in str(error_of(run("hot?", *only[2:], "--model", "another")))
+    assert "no answer to this prompt" in str(error_of(run("hot?", *only[2:], "--model", "another")))
     assert "no model given" in str(error_of(run("hot?", *only[2:])))
     assert len(server.bodies) == 1
 
@@ -135,7 +135,7 @@ def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) 
     [
         ((), "no model given"),
         (("--model", "any", "--cache", "a.sqlite", "--no-cache"), "--cache and --no-cache"),
-        (("--model", "any", "--base-url", "localhost:8080"), "not the address"),
+        (("--model", "any", "--base-url", "localhost:8080"), "invalid endpoint address"),
         (("--model", "any", "--key-file", "/nowhere/key"), "no such file"),
         (("--model", "any", "--price-in", "inf"), "--price-in is inf"),
         (("--model", "any", "--cached-only", "--cache", "/nowhere/kept.sqlite"), "no such cache"),

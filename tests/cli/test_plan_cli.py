@@ -73,7 +73,7 @@ def test_json_is_one_line_for_each_trace(run: Run, tea: Path) -> None:
 def test_a_goal_that_no_state_says_is_told_with_what_could_be_said(run: Run, tea: Path) -> None:
     status, _, err = run("plan", tea, "--goal", "water red")
     assert status == 1
-    assert "no state of the trace says 'water red'" in err
+    assert "no state in the trace matches 'water red'" in err
     assert "water hot" in err
 
 

@@ -83,7 +83,7 @@ def test_the_signature_and_a_warning_tell_of_it(run: Run, gold: Path, pred: Path
     options = ("--top", "1", "--salience-rater", "A1")
     values = score(run, "original", "--gold", gold, "--pred", pred, *options)
     assert "|salience:top1 by A1|version:" in values["signature"]
-    assert values["warnings"] == ["no salience ratings by A1 for 1 gold procedure, scored in full"]
+    assert values["warnings"] == ["no salience ratings by A1 for 1 gold procedure: scored in full"]
     assert "salience" not in score(run, "original", "--gold", gold, "--pred", pred)["signature"]
 
 
@@ -133,7 +133,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     pred = tmp_path / "pred.jsonl"
     jsonl.write([trace(SOUP, "bank account"), trace(TEA, "bank account")], pred)
     values = score(run, "original", "--gold", gold, "--pred", pred, "--min-salience", "5")
-    assert "2 predicted procedures without a salient entity, scored as empty" in values["warnings"]
+    assert "2 predicted procedures without a salient entity: scored as empty" in values["warnings"]
     _, _, err = run("report", "--gold", gold, "--pred", pred, "-o", tmp_path / "scores", "--min-salience", "5")
     assert "2 predicted procedures without a salient entity" in err
     assert "no salience ratings" in err

@@ -113,7 +113,7 @@ def test_the_cache_alone_repeats_a_run_when_the_model_is_gone(track: Run, tea: P
     assert again.traces == first.traces
     other = track(tea, *model, "--form", "complete", "--cached-only")
     assert other.status == 2, "what was never asked has no answer"
-    assert "the cache holds no answer to this question (complete-1)" in other.err
+    assert "no answer to this prompt in the cache (complete-1)" in other.err
     assert "kept.sqlite" in other.err
 
 

@@ -38,7 +38,7 @@ def test_the_compact_form_is_read(tmp_path: Path) -> None:
         ("## Goal | t\n+ a | b | c | d\n", 2, "1. Text"),
         ("## Goal | t\n1. Go.\n+ a | b | c\n", 3, "entity"),
         ("## Goal | t\n1. Go.\n+ a | b |  | d\n", 3, "entity"),
-        ("## Goal | t\n", 1, "without steps"),
+        ("## Goal | t\n", 1, "has no steps"),
     ],
 )
 def test_a_line_out_of_place_is_an_error_that_names_it(tmp_path: Path, text: str, line: int, expected: str) -> None:

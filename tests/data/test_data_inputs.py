@@ -61,7 +61,7 @@ def test_a_misspelt_dataset_is_told_from_a_missing_file() -> None:
 
 def test_an_input_that_would_be_overwritten_is_never_just_skipped(tmp_path: Path) -> None:
     folder(tmp_path, a_md="Boil.", b_md="Pour.")
-    with pytest.raises(InputError, match="overwritten"):
+    with pytest.raises(InputError, match="overwrite this input"):
         procedures([tmp_path / "a.md", tmp_path / "b.md"], outputs=[tmp_path / "a.md"], skipped=[])
     assert len(list(procedures([tmp_path], outputs=[None, "-", tmp_path / "a.md"]))) == 1
 

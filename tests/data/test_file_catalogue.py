@@ -148,14 +148,14 @@ def test_missing_file_names_itself_the_place_and_the_remedy(own_cache: Path) -> 
         local_path(OURS[0])
     assert "LICENSE of someone/something" in caught.value.what
     assert caught.value.where == str(own_cache / "someone/something/LICENSE")
-    assert caught.value.fix == "fluents data get openpi, or set FLUENTS_DATA_MIRROR to a folder that holds it"
+    assert caught.value.fix == "fluents data get openpi, or set FLUENTS_DATA_MIRROR to a folder that contains it"
 
 
 def test_mirror_stands_in_for_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
     write_mirror(own_cache)
     assert local_path(OURS[0]) == own_cache / OURS[0].mirror_path
     monkeypatch.setenv("FLUENTS_DATA_MIRROR", str(tmp_path / "mirror"))
-    with pytest.raises(DataMissingError, match="FLUENTS_DATA_MIRROR does not name a folder"):
+    with pytest.raises(DataMissingError, match="FLUENTS_DATA_MIRROR is not a folder"):
         local_path(OURS[0])
     (tmp_path / "mirror").mkdir()
     with pytest.raises(DataMissingError, match="not in the mirror") as caught:
@@ -169,8 +169,8 @@ def test_mirror_stands_in_for_the_cache(tmp_path: Path, monkeypatch: pytest.Monk
     ("content", "found"),
     [
         (b"Do as I like!!!\n", hashlib.sha256(b"Do as I like!!!\n").hexdigest()),
-        (b"Do", "another length, 2 bytes"),
-        (b"", "another length, 0 bytes"),
+        (b"Do", "2 bytes"),
+        (b"", "0 bytes"),
     ],
 )
 def test_a_changed_file_is_refused(own_cache: Path, content: bytes, found: str) -> None:

@@ -70,11 +70,11 @@ def test_what_is_written_in_a_shape_is_told_apart_and_read(tmp_path: Path, shape
     [
         ("", "the file is empty"),
         (" \n\n", "the file is empty"),
-        ("hello", "not a file of records"),
+        ("hello", "unknown file format"),
         ("{}", "unknown format"),
         ('{"a": 1}', "unknown format"),
         ("[1]", "unknown format"),
-        ("3", "not a file of records"),
+        ("3", "unknown file format"),
         ('{"id": "x"}', "unknown format"),
         ('{"id": "x||1", "answers": []}\n[]\n', "expected a JSON object"),
         ('{"id": "x||1", "answers": [', "truncated"),

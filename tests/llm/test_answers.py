@@ -102,7 +102,7 @@ def test_a_cut_answer_is_not_read_however_whole_it_looks() -> None:
 
 
 def test_a_question_without_an_answer_is_recorded_and_others_go_on() -> None:
-    refused = NoAnswerError("the endpoint refused this question: too long")
+    refused = NoAnswerError("the endpoint rejected this prompt: too long")
     assert answered(Scripted(refused), Question("?"), number) == [Unreadable("", refused.what)]
     assert answered(Scripted("many", refused), Question("?"), number) == [Unreadable("many", "it is no number")]
 

@@ -36,7 +36,7 @@ def test_a_key_that_is_named_is_sent_wherever_the_user_says(tmp_path: Path) -> N
 
 def test_without_any_key_openai_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(InputError, match="no key"):
+    with pytest.raises(InputError, match="no API key"):
         find_key(OPENAI)
     assert find_key("https://models.example/v1") is None
 
@@ -48,18 +48,18 @@ def test_without_any_key_openai_is_not_even_asked(monkeypatch: pytest.MonkeyPatc
 def test_a_file_that_is_no_key_is_told_without_showing_it(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "key.txt"
     file.write_bytes(content)
-    with pytest.raises(InputError, match="not a key") as caught:
+    with pytest.raises(InputError, match="invalid API key") as caught:
         find_key(OPENAI, file=file)
     assert KEY not in str(caught.value)
     assert caught.value.where == str(file)
 
 
 def test_a_missing_variable_or_file_or_two_keys_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="NO_KEY holds no key"):
+    with pytest.raises(InputError, match="NO_KEY contains no key"):
         find_key(OPENAI, variable="NO_KEY")
     with pytest.raises(InputError, match="no such file"):
         find_key(OPENAI, file=tmp_path / "none")
-    with pytest.raises(InputError, match="both `key_file` and `key_variable`"):
+    with pytest.raises(InputError, match="`key_file` and `key_variable`"):
         find_key(OPENAI, file=tmp_path / "none", variable="MY_KEY")
 
 
@@ -67,7 +67,7 @@ def test_a_missing_variable_or_file_or_two_keys_are_told(tmp_path: Path) -> None
     "address", ["", "api.openai.com/v1", "file:///etc/passwd", "http://", "http://a:x/v1", "http://["]
 )
 def test_what_is_no_address_is_told(address: str) -> None:
-    with pytest.raises(EndpointError, match="not the address"):
+    with pytest.raises(EndpointError, match="invalid endpoint address"):
         checked_url(address)
 
 

@@ -173,7 +173,7 @@ def test_a_question_that_is_refused_for_itself_is_that_questions_trouble(
 ) -> None:
     server.refuse = lambda body: (status, {"error": error}) if "long" in str(body) else None
     with open_endpoint(server) as endpoint:
-        with pytest.raises(NoAnswerError, match="refused"):
+        with pytest.raises(NoAnswerError, match="rejected"):
             endpoint.ask(Question("long"))
         assert endpoint.ask(Question("short")) == ["hot"]
         assert endpoint.usage.failed == 1
@@ -345,10 +345,10 @@ def test_the_cache_alone_answers_and_nothing_is_sent(server: FaultyServer, tmp_p
     cache = Cache(tmp_path / "kept.sqlite")
     with Endpoint(server.base_url + "/", "any", cache=cache, cached_only=True) as endpoint:
         assert endpoint.ask(question) == ["hot"]
-        with pytest.raises(NoAnswerError, match="refused this question: too long"):
+        with pytest.raises(NoAnswerError, match="rejected this prompt: too long"):
             endpoint.ask(question, samples=2)
         for other in (Question("Is it cold?"), Question("Is it hot?", name="heat-1", seed=9)):
-            with pytest.raises(InputError, match="no answer to this question") as caught:
+            with pytest.raises(InputError, match="no answer to this prompt") as caught:
                 endpoint.ask(other)
             assert other.prompt in caught.value.what
             assert caught.value.where == str(tmp_path / "kept.sqlite")

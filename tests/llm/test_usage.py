@@ -39,7 +39,7 @@ def test_nothing_is_lost_when_threads_count() -> None:
 def test_counts_agree_with_their_nouns_and_what_did_not_happen_is_not_told() -> None:
     one = Usage(requests=1, cached=1, failed=1, tokens_in=1, tokens_out=1)
     assert one.summary() == (
-        "1 request, 1 answer from the cache, 1 question without an answer, 1 input token, 1 output token"
+        "1 request, 1 answer from the cache, 1 prompt without an answer, 1 input token, 1 output token"
     )
     assert (
         Usage(requests=2, retried=1, tokens_in=5).summary()

@@ -83,7 +83,7 @@ def test_answers_nobody_asked_for_are_left_out_in_compat_and_refused_in_strict(a
     gold = case(says(1, "more likely"))
     pred = case(says(1, "more likely"), answer)
     assert crepe([gold], [pred])["macro"]["f1"] == 100
-    with pytest.raises(InputError, match="the gold does not have"):
+    with pytest.raises(InputError, match="not in the gold"):
         crepe([gold], [pred], mode="strict")
 
 

@@ -218,12 +218,12 @@ def test_damaged_weights_are_said_so(copy: Path) -> None:
 
 def test_weights_of_another_shape_are_said_so(copy: Path, checkpoints: dict[str, Path]) -> None:
     shutil.copy(checkpoints["gpt2"] / "model.safetensors", copy)
-    _spoiled(copy, "of another model")
+    _spoiled(copy, "belong to another model")
 
 
 def test_a_checkpoint_of_another_architecture_is_said_so(copy: Path, tmp_path: Path) -> None:
     shutil.copy(model_folder(tmp_path / "t5", "t5") / "config.json", copy)
-    _spoiled(copy, "config.json is of t5, but the checkpoint was trained as bart")
+    _spoiled(copy, "config.json is for t5, but the checkpoint was trained as bart")
 
 
 def test_a_missing_tokenizer_is_said_so(copy: Path) -> None:

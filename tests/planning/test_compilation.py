@@ -77,7 +77,7 @@ def test_the_goal_is_the_final_states_of_salient_entities() -> None:
 
 
 def test_a_goal_that_no_state_says_is_an_error_with_what_could_be_said() -> None:
-    with pytest.raises(InputError, match="no state of the trace says 'camper happy'") as caught:
+    with pytest.raises(InputError, match="no state in the trace matches 'camper happy'") as caught:
         compile_trace(TRACE, goal="pot empty, camper happy")
     assert "camper quenched" in (caught.value.fix or "")
 

@@ -169,9 +169,9 @@ def test_the_best_of_the_styles_an_adapter_was_taught_is_asked_for(
 
 
 def test_a_style_that_was_not_taught_is_refused() -> None:
-    with pytest.raises(InputError, match="not taught the `style` 'clean'") as caught:
+    with pytest.raises(InputError, match="not trained on the `style` 'clean'") as caught:
         choose_style(("plain", "sorted"), "clean")
     assert caught.value.fix == "one of: plain, sorted"
     for style in (None, "of the future"):
-        with pytest.raises(InputError, match="none of the styles"):
+        with pytest.raises(InputError, match="none of the adapter's styles"):
             choose_style(("of the future",), style)

@@ -94,7 +94,7 @@ def test_strict_names_the_first_three_missing_steps() -> None:
 
 
 def test_strict_refuses_predictions_for_steps_that_are_not_there() -> None:
-    with pytest.raises(InputError, match=r"1 prediction for no gold step: tea\|\|9"):
+    with pytest.raises(InputError, match=r"1 prediction without a gold step: tea\|\|9"):
         pairs(GOLD, GOLD | {"tea||9": []})
 
 
@@ -110,7 +110,7 @@ def test_gold_without_a_step_is_an_error(mode: Mode) -> None:
 
 
 def test_strict_refuses_an_empty_prediction_file() -> None:
-    with pytest.raises(InputError, match="no predictions at all"):
+    with pytest.raises(InputError, match="there are no predictions"):
         pairs(GOLD, [])
 
 
@@ -128,7 +128,7 @@ def test_compat_does_as_the_published_evaluator_and_warns() -> None:
     assert [warning.split(":")[0] for warning in alignment.warnings] == [
         "more than one prediction with the id tea||1",
         "1 of 3 gold steps have no prediction",
-        "1 prediction for no gold step",
+        "1 prediction without a gold step",
     ]
 
 

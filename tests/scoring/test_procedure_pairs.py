@@ -51,7 +51,7 @@ def test_compat_says_where_a_score_says_nothing() -> None:
 
 
 def test_strict_refuses_procedures_of_another_length() -> None:
-    with pytest.raises(InputError, match="procedure a differ on the steps 2, 3"):
+    with pytest.raises(InputError, match="procedure a do not cover the same steps: 2, 3"):
         ids([trace("a", steps=3)], [trace("a", steps=1)])
 
 
@@ -61,9 +61,9 @@ def test_compat_warns_of_what_strict_refuses() -> None:
     assert (a.id, said_of_a.id, b.id, said_of_b.id) == ("a", "a", "b", "b")
     assert said_of_b.changes == ()
     assert [warning.partition(":")[0] for warning in pairs.warnings] == [
-        "gold and prediction of procedure a differ on the steps 2",
+        "gold and prediction of procedure a do not cover the same steps",
         "1 of 2 gold procedures have no prediction",
-        "1 prediction for no gold procedure",
+        "1 prediction without a gold procedure",
     ]
 
 

@@ -144,7 +144,7 @@ def test_any_text_scores_between_0_and_1(gold: str, pred: str) -> None:
 
 def test_unknown_matchers_are_refused_and_doubled_ones_counted_once() -> None:
     assert list(named(["rouge", "exact", "rouge"])) == ["rouge", "exact"]
-    with pytest.raises(UnknownNameError, match="no matcher 'levenshtein'"):
+    with pytest.raises(UnknownNameError, match="unknown matcher 'levenshtein'"):
         named(["exact", "levenshtein"])
-    with pytest.raises(UnknownNameError, match="no matcher is named"):
+    with pytest.raises(UnknownNameError, match="no matcher given"):
         named([])

@@ -82,6 +82,6 @@ def test_calibrations_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_a_damaged_file_is_told_with_its_place(tmp_path: Path, text: str) -> None:
     path = tmp_path / "base.confidence.json"
     path.write_text(text)
-    with pytest.raises(InputError, match="calibrations") as caught:
+    with pytest.raises(InputError, match="calibration file") as caught:
         read_calibrations(path)
     assert caught.value.where == str(path)

@@ -115,7 +115,7 @@ def test_many_procedures_with_a_progress_bar_on_standard_error(
         ({"checkpoint": "runs/x", "samples": 2}, "`samples` has no effect with `checkpoint`"),
         ({"setting": "slow"}, "no `setting` 'slow'"),
         ({"setting": "fast"}, "one pass is now the default"),
-        ({"setting": "openpi", "adapter": "both"}, "chooses its adapters"),
+        ({"setting": "openpi", "adapter": "both"}, "has fixed adapters"),
     ],
 )
 def test_no_parameter_is_silently_ignored(given: dict[str, Any], what: str) -> None:

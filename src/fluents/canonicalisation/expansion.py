@@ -137,14 +137,16 @@ def open_thesaurus(
     `near`, from 0 to 1 (0.5), is how alike a name of the vocabulary must be.
     """
     if (vocabulary is None) == (model is None):
-        raise InputError("names come either from a vocabulary or from a model", fix="give `vocabulary` or `model`")
+        raise InputError("exactly one of `vocabulary` and `model` is required", fix="give `vocabulary` or `model`")
     if vocabulary is not None:
         if base_url is not None:
-            raise InputError("`base_url` is for names from a model", fix="leave it out, or give `model`")
+            raise InputError(
+                "`base_url` needs `model`", fix="leave out `base_url`, or give `model` instead of `vocabulary`"
+            )
         yield VocabularyThesaurus(read_traces(vocabulary), str(vocabulary), NEAR if near is None else near)
         return
     if near is not None:
-        raise InputError("`near` is for names from a vocabulary", fix="leave it out, or give `vocabulary`")
+        raise InputError("`near` needs `vocabulary`", fix="leave out `near`, or give `vocabulary` instead of `model`")
     with open_model(model, base_url) as opened:
         yield PromptedThesaurus(opened)
 

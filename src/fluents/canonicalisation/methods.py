@@ -64,7 +64,7 @@ def open_method(
         return
     check_choice("method", method, MethodName)
     if shots is not None and examples is None:
-        raise InputError("`shots` needs `examples`", fix="set `examples` to the file or dataset they are drawn from")
+        raise InputError("`shots` needs `examples`", fix="set `examples` to a file or dataset")
     shown = None if examples is None else ClusterExamples(read_traces(examples), shots or 3, source=str(examples))
     with open_model(model, base_url) as opened:
         if method == "verified":

@@ -62,7 +62,7 @@ class PromptedMethod:
     def _questions(self, trace: Trace, one: NameList) -> list[Question]:
         if len(one.names) > MOST_ASKED:
             raise InputError(
-                f"{len(one.names)} different names are too many for one question, which takes {MOST_ASKED}",
+                f"{len(one.names)} different names are too many for one prompt; the maximum is {MOST_ASKED}",
                 where=trace.id,
                 fix="set `method` to offline or verified, or split the procedure",
             )

@@ -59,7 +59,7 @@ def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str
     try:
         for cells in csv.reader(text(), delimiter=_delimiter(decoded(first, where))):
             if len(cells) < len(header) or any(cell.strip() for cell in cells[len(header) :]):
-                fix = "quote cells that hold the delimiter"
+                fix = "quote cells that contain the delimiter"
                 raise InputError(f"{len(cells)} cells, but the header has {len(header)}", where=place[0], fix=fix)
             yield place[0], dict(zip(header, cells, strict=False))
     except csv.Error:
@@ -172,5 +172,5 @@ def _number(text: str) -> float | None:
 def _step(text: str) -> int:
     digits = text.removesuffix(".0")
     if not digits.isdecimal() or len(digits) > len(str(MAX_STEP)) or not 1 <= int(digits) <= MAX_STEP:
-        raise InputError(f"the step must be a number from 1 on, found {text[:40]!r}")
+        raise InputError(f"the step must be a number, 1 or greater; found {text[:40]!r}")
     return int(digits)

@@ -61,7 +61,7 @@ def _trace(block: list[tuple[str, str]], seen: Counter[str], dataset: str | None
             fix = "number the steps 1, 2, 3 …, and begin each change with `+ `"
             raise InputError(f"expected `{len(steps) + 1}. Text of the step`{change}", where=place, fix=fix)
     if not steps:
-        raise InputError("a procedure without steps", where=where)
+        raise InputError("this procedure has no steps", where=where)
     made = id_from(goal)
     seen[made] += 1
     name = made if seen[made] == 1 else f"{made}-{seen[made]}"

@@ -104,7 +104,7 @@ def mirror_dir() -> Path | None:
     folder = Path(named).expanduser()
     if not folder.is_dir():
         fix = "set it to a folder laid out as <owner>/<repo>/<path>, or unset it to use the cache"
-        raise DataMissingError("FLUENTS_DATA_MIRROR does not name a folder", where=folder, fix=fix)
+        raise DataMissingError("FLUENTS_DATA_MIRROR is not a folder", where=folder, fix=fix)
     return folder
 
 
@@ -125,7 +125,7 @@ def local_path(file: DataFile) -> Path:
                 where=path,
                 fix="copy it into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
                 if mirror
-                else f"fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder that holds it",
+                else f"fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder that contains it",
             )
         size = path.stat().st_size
         actual = sha256_once(path) if size == file.size else None
@@ -134,7 +134,7 @@ def local_path(file: DataFile) -> Path:
             f"cannot read {file.path}: {error.strerror}", where=path, fix="check the permissions of the file"
         ) from None
     if actual != file.sha256:
-        raise _checksum_error(file, path, actual or f"another length, {size} bytes", in_mirror=bool(mirror))
+        raise _checksum_error(file, path, actual or f"{size} bytes", in_mirror=bool(mirror))
     return path
 
 

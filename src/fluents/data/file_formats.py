@@ -99,7 +99,7 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
         return change_tables.traces(change_tables.csv_rows(chain(start, lines)), name)
     if not first.lstrip().startswith((b"{", b"[")):
         fix = f"`fluents track` reads texts. Records are, for example:\n    {_EXAMPLES}"
-        raise InputError("not a file of records: neither JSON nor a table of changes", where=where, fix=fix)
+        raise InputError("unknown file format: neither JSON nor a table of changes", where=where, fix=fix)
     try:
         value = jsonl.parse_json(first, where)
     except InputError:
@@ -179,8 +179,8 @@ def _whole(lines: Lines, name: str) -> bytes:
     for _, line in lines:
         size += len(line)
         if size > MAX_DOCUMENT_BYTES:
-            fix = "use JSONL, with one record on each line"
-            raise InputError(f"a JSON document of more than {MAX_DOCUMENT_BYTES // 2**20} MB", where=name, fix=fix)
+            fix = "use JSONL, with one record per line"
+            raise InputError(f"the JSON document is larger than {MAX_DOCUMENT_BYTES // 2**20} MB", where=name, fix=fix)
         parts.append(line)
     return b"".join(parts)
 
@@ -217,7 +217,7 @@ def write(records: Iterable[AnyRecord], format: Format, path: str | Path) -> int
     if format == "openpi":
         folder = Path(path)
         if str(path) == "-" or folder.is_file():
-            raise InputError("openpi is a folder of four files", where=path, fix="name a folder")
+            raise InputError("the format openpi is a folder of four files", where=path, fix="give a folder")
         folder.mkdir(parents=True, exist_ok=True)
         for name, lines in _OPENPI_FILES.items():
             _write_lines(traces, lines, folder / name)

@@ -100,9 +100,7 @@ def _files(sources: Iterable[str], written: Collection[Path], skipped: list[Flue
                 skipped.append(error)
             yield from readable
         elif Path(source).resolve() in written:
-            raise InputError(
-                "this input would be overwritten by the output", where=source, fix="name another output file"
-            )
+            raise InputError("the output would overwrite this input", where=source, fix="choose another output file")
         else:
             yield source
 

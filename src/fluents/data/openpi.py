@@ -72,7 +72,11 @@ def row(where: str, *lines: dict[str, Any]) -> OpenPIRow:
     """One step from its line in each file. All lines must have the same id."""
     ids = [line.get("id") for line in lines]
     if not isinstance(ids[0], str) or any(other != ids[0] for other in ids):
-        what = f"the files differ: {ids} on one line" if len(ids) > 1 else "the id must be a text: procedure||step"
+        what = (
+            f"the files have different ids on one line: {ids}"
+            if len(ids) > 1
+            else "the id must be a text: procedure||step"
+        )
         raise InputError(what, where=where)
     merged = {key: value for line in lines for key, value in line.items()}
     answers_metadata = merged.get("answers_metadata")
@@ -108,7 +112,9 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
             yield from (_trace(procedure_id, piece, dataset) for piece in _pieces(steps))
             continue
         if procedure_id in seen:
-            raise InputError(f"the steps of {procedure_id!r} are in two places", where=steps[0].where, fix="sort by id")
+            raise InputError(
+                f"the steps of {procedure_id!r} are not consecutive lines", where=steps[0].where, fix="sort by id"
+            )
         seen.add(procedure_id)
         last = 0
         for row in steps:

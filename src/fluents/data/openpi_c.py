@@ -37,7 +37,9 @@ def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
     for procedure_id, run in groupby(lines, key=lambda line: line.procedure_id):
         steps = list(run)
         if procedure_id in seen:
-            raise InputError(f"the steps of {procedure_id!r} are in two places", where=steps[0].where, fix="sort by id")
+            raise InputError(
+                f"the steps of {procedure_id!r} are not consecutive lines", where=steps[0].where, fix="sort by id"
+            )
         seen.add(procedure_id)
         for number, step in enumerate(steps, start=1):
             if step.step != number:

@@ -25,7 +25,7 @@ def checked_url(address: str) -> str:
     except ValueError:  # a port that is no number, a bracket too many
         usable = False
     if not usable:
-        raise EndpointError("this is not the address of an endpoint", where=address[:200], fix=fix)
+        raise EndpointError("invalid endpoint address", where=address[:200], fix=fix)
     if parts.username or parts.password:
         raise EndpointError(
             "the address must not contain a user name or password", fix=f"put the key into a file; {fix}"
@@ -50,21 +50,21 @@ def find_key(base_url: str, *, file: str | Path | None = None, variable: str | N
     That one is sent by https alone: to this machine, or in the clear, goes only a key that was named for it.
     """
     if file is not None and variable is not None:
-        raise InputError("both `key_file` and `key_variable` are given", fix="give one of them")
+        raise InputError("`key_file` and `key_variable` cannot be combined", fix="give one of them")
     if file is not None:
         with open_input(file) as stream:
             return _checked_key(stream.read(MAX_KEY + 1).decode("utf-8", "replace"), str(file))
     if variable is not None:
         key = os.environ.get(variable)
         if not key:
-            raise InputError(f"the environment variable {variable} holds no key", fix=f"export {variable}=…")
+            raise InputError(f"the environment variable {variable} contains no key", fix=f"export {variable}=…")
         return _checked_key(key, f"${variable}")
     if not base_url.startswith("https:"):
         return None
     key = os.environ.get(KEY_VARIABLE)
     if not key and base_url == OPENAI:
         raise InputError(
-            f"no key for {base_url}", fix=f"export {KEY_VARIABLE}=…, give `key_file`, or another `base_url`"
+            f"no API key for {base_url}", fix=f"export {KEY_VARIABLE}=…, give `key_file`, or another `base_url`"
         )
     return _checked_key(key, f"${KEY_VARIABLE}") if key else None
 
@@ -73,5 +73,5 @@ def _checked_key(key: str, where: str) -> str:
     """A key as it can stand in a header. Errors never show it."""
     key = key.strip()
     if not key or len(key) > MAX_KEY or not all("!" <= character <= "~" for character in key):
-        raise InputError("this is not a key: expected one line of letters, digits and punctuation", where=where)
+        raise InputError("invalid API key: expected one line of letters, digits and punctuation", where=where)
     return key

@@ -131,9 +131,9 @@ class Endpoint:
             self._meter.add(failed=1)
             raise NoAnswerError(failure, where=self.base_url)
         raise InputError(
-            f"the cache holds no answer to this question ({question.name}): … {printable_line(question.prompt[-300:])}",
+            f"no answer to this prompt in the cache ({question.name}): … {printable_line(question.prompt[-300:])}",
             where=self._cache.path if self._cache else None,
-            fix="use the options, texts and version of the run that filled it, or leave out `cached_only`",
+            fix="use the options, texts and version of the run that created the cache, or leave out `cached_only`",
         )
 
     def _reply(self, question: Question) -> Reply:
@@ -188,7 +188,7 @@ class Endpoint:
                 raise EndpointError(
                     f"cannot connect: {reason}",
                     where=self.base_url,
-                    fix="check that the endpoint is up, and its address (http or https?)",
+                    fix="check that the endpoint is up and that its address is correct (http or https?)",
                 ) from None
             if isinstance(error, openai.APITimeoutError) and not could_not_connect(error):
                 raise _Later(f"no answer within {self.options.timeout:g} s") from None
@@ -205,12 +205,12 @@ class Endpoint:
                 raise EndpointError(
                     f"the endpoint asks to wait {wait:.0f} s ({status}: {said})",
                     where=self.base_url,
-                    fix=f"run this again then{self._kept}",
+                    fix=f"run this again after that time{self._kept}",
                 ) from None
             raise _Later(f"status {status}: {said}", wait) from None
         if status == 413 or (status in (400, 422) and _OF_THIS_QUESTION.search(f"{error.code} {said}")):
             self._meter.add(failed=1)
-            raise NoAnswerError(f"the endpoint refused this question: {said}", where=self.base_url) from None
+            raise NoAnswerError(f"the endpoint rejected this prompt: {said}", where=self.base_url) from None
         refused = refused_parameter(sent, said, error.param, self.options) if status in (400, 422) else None
         if refused is None:
             raise EndpointError(

@@ -48,7 +48,7 @@ class Usage:
         if self.cached:
             parts.append(f"{counted(self.cached, 'answer')} from the cache")
         if self.failed:
-            parts.append(f"{counted(self.failed, 'question')} without an answer")
+            parts.append(f"{counted(self.failed, 'prompt')} without an answer")
         if self.requests:
             parts.append(f"{counted(self.tokens_in, 'input token')}, {counted(self.tokens_out, 'output token')}")
         if prices is not None:

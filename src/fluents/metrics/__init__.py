@@ -109,7 +109,7 @@ def read_sides(metric: str, gold: Any, pred: Any, *, level: Level = "entities") 
     entry = METRICS[metric]
     for name, side in (("gold", gold), ("pred", pred)):
         if side is None and name in entry.needs:
-            raise InputError(f"{metric} needs `{name}`", fix="give traces, or the name of a dataset or of a file")
+            raise InputError(f"{metric} needs `{name}`", fix="give traces, a dataset split or a file")
     if entry.needs == ("pred",):
         return (), _side(entry, "pred", pred, level)
     if isinstance(gold, str | Path) and isinstance(pred, str | Path) and str(gold) == str(pred):
@@ -160,5 +160,5 @@ def _cases(records: Iterable[Any], where: str) -> Iterator[CrepeCase]:
 def _traces(records: Iterable[Any], name: str) -> Iterator[Trace]:
     for record in records:
         if not isinstance(record, Trace):
-            raise InputError(f"`{name}` must hold traces, but holds {type(record).__name__}")
+            raise InputError(f"`{name}` must contain traces, but contains {type(record).__name__}")
         yield record

@@ -49,7 +49,7 @@ def agreement(
         of_procedure = ratings.setdefault(trace.id, {})
         for key, value in _ratings(trace, scope).items():
             if of_procedure.setdefault(key, value) != value:
-                raise InputError(f"gold and predictions hold different ratings by {key[2]}", where=trace.id)
+                raise InputError(f"gold and predictions contain different ratings by {key[2]}", where=trace.id)
     found = dict.fromkeys(rater for of_procedure in ratings.values() for _, _, rater in of_procedure)
     if unknown := [rater for rater in raters if rater not in found]:
         raise InputError(f"no salience ratings by {unknown[0]!r}", fix=f"choose from: {', '.join(found) or 'none'}")

@@ -91,11 +91,13 @@ def bertscore(
     if scope is not None:
         check_choice("scope", scope, Scope)
     if of != "schemata" and scope is not None:
-        raise InputError(f"`scope` is for schemata, not for {of}", fix="leave `scope` out")
+        raise InputError(f"`scope` works only with schemata, not with {of}", fix="leave `scope` out")
     if of == "states" and expanded:
-        raise InputError("`expanded` is for schemata and complete, not for states", fix="leave `expanded` out")
+        raise InputError(
+            "`expanded` works only with schemata and complete, not with states", fix="leave `expanded` out"
+        )
     if not isinstance(encoder, str) and layer is not None:
-        raise InputError("`layer` is for an encoder given by name", fix="set the layer of the encoder itself")
+        raise InputError("`layer` works only with an encoder given by name", fix="set the layer of the encoder itself")
     pairs = ProcedurePairs(gold, pred, mode)
     if of == "schemata":
         units = schemata_units(pairs, scope=scope or "global", expanded=expanded)

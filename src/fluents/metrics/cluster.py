@@ -45,7 +45,9 @@ def cluster(
     by_name = named(matchers)
     embed = load_embedder(embedder, threshold) if isinstance(embedder, str) else embedder
     if embed is embedder and threshold is not None:
-        raise InputError("`threshold` is for an embedder given by name", fix="set the threshold of the embedder itself")
+        raise InputError(
+            "`threshold` works only with an embedder given by name", fix="set the threshold of the embedder itself"
+        )
     alignment = Alignment(gold, pred, mode)
     origins: Counter[str] = Counter()
     statistics = Statistics.collect(_columns(by_name), _rows(alignment, by_name, mode, embed, origins))

@@ -46,7 +46,7 @@ def clustering(
     said = _runs(pred, level)
     warnings = _disagreements(meant, said)
     if warnings and mode == "strict":
-        raise InputError("; ".join(warnings), fix="compat mode scores what both sides have")
+        raise InputError("; ".join(warnings), fix="use compat mode to score only what both sides contain")
     columns = [f"{run}.{part}" for run in range(len(said)) for part in _Counts._fields]
     figures = _figures(len(said), mode)
     content = sorted((key, sorted(sorted(cluster) for cluster in grouping)) for key, grouping in meant.items())

@@ -35,7 +35,10 @@ def crepe(gold: Iterable[CrepeCase], pred: Iterable[CrepeCase], *, mode: Mode = 
     columns = [f"{name}.{part}" for name in CLASSES for part in ("right", "predicted", "gold")]
     statistics = Statistics.collect(columns, _rows(pairs, marked, problems))
     if problems and mode == "strict":
-        raise InputError(first_three(problems), fix="compat mode leaves it out, or takes it as “more likely”")
+        raise InputError(
+            first_three(problems),
+            fix="use compat mode, which drops unknown events and counts other answers as “more likely”",
+        )
     signature = Signature.of("crepe", mode, avg="macro", data=pairs.data_hash)
     warnings = (*pairs.warnings, *([first_three(problems)] if problems else []))
     return Score("crepe", statistics, _figures(), signature, warnings)
@@ -86,6 +89,6 @@ def _problems(gold: CrepeCase, meant: Labels, said: Labels) -> Iterator[str]:
     steps = range(len(gold.procedure.steps) + 1)
     for (step, event), change in (*meant.items(), *said.items()):
         if event not in asked or step not in steps:
-            yield f"an event or step that the gold does not have: {event!r} at step {step} of {gold.id}"
+            yield f"an event or step that is not in the gold: {event!r} at step {step} of {gold.id}"
         elif change not in (*CLASSES, CANNOT_TELL):
             yield f"{change!r} is neither more nor less likely: {event!r} at step {step} of {gold.id}"

@@ -49,7 +49,7 @@ def judgements(source: str | Path) -> Score:
         return error_analysis(released_judgements(str(source)))
     if str(source) != "-" and not Path(source).exists():
         known = ", ".join((*MODELS, EXPANSIONS))
-        raise InputError("no such judgements", where=source, fix=f"use {known}, or a form that was filled in")
+        raise InputError("no such judgements", where=source, fix=f"use {known}, or a filled-in form")
     return hallucinations(source)
 
 
@@ -153,10 +153,10 @@ def hallucinations(path: str | Path) -> Score:
     empty: list[str] = []
     for where, line in _form_lines(path):
         if not (line["step"].isdecimal() and len(line["step"]) < 10):
-            raise InputError(f"{line['step']!r} is not the number of a step", where=where)
+            raise InputError(f"{line['step']!r} is not a step number", where=where)
         procedure, step = _shown(line["procedure"]), int(line["step"])
         if (procedure, step, line["answer"]) in seen:
-            raise InputError("the form has this change twice", where=where)
+            raise InputError("this change is in the form twice", where=where)
         seen.add((procedure, step, line["answer"]))
         verdict = line["hallucinated"].strip().lower()
         if verdict and verdict not in _YES | _NO:
@@ -183,7 +183,7 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
                 raise InputError(
                     f"not a form: its columns must be {', '.join(FORM_COLUMNS)}",
                     where=path,
-                    fix="save the table as comma-separated UTF-8, with its first line",
+                    fix="save the table as comma-separated UTF-8, with its header",
                 )
             for line in table:
                 where = f"{path}:{table.line_num}"

@@ -65,9 +65,9 @@ def salience(
         )
     warnings = tuple(pairs.warnings)
     if alone := sum(len(one.gold.keys() ^ one.pred.keys()) for one in rated):
-        warnings += (f"{alone} ratings have no counterpart by the other rater and are left out",)
+        warnings += (f"{alone} ratings are by only one of the two raters",)
     if warnings and mode == "strict":
-        raise InputError("; ".join(warnings), fix="compat mode scores what both have rated")
+        raise InputError("; ".join(warnings), fix="use compat mode to score only what both raters rated")
     columns = [f"{view.name}.{column}" for view in views for column in view.columns]
     rows = ((one.id, 0, [value for view in views for value in view.row(one)]) for one in rated)
     statistics = Statistics.collect(columns, rows)
@@ -80,7 +80,9 @@ def _only_rater(pred: Trace, reference: str) -> str | None:
     raters = list(dict.fromkeys(rating.rater for rating in pred.salience))
     if len(raters) > 1:
         others = [rater for rater in raters if rater != reference]
-        raise InputError("the predictions have several raters", fix=f"choose a `rater`: {', '.join(others)}")
+        raise InputError(
+            "the predictions contain ratings by several raters", fix=f"choose a `rater`: {', '.join(others)}"
+        )
     return raters[0] if raters else None
 
 

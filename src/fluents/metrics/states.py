@@ -34,7 +34,7 @@ def states(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat
     if unequal and mode == "strict":
         raise InputError(
             f"predictions and gold changes are not one to one: {first_three(unequal)}",
-            fix="answer each gold entity and attribute of a step once; compat mode counts what is missing as wrong",
+            fix="predict each gold entity and attribute of a step once; compat mode counts missing ones as wrong",
         )
     warnings = [f"predictions and gold changes are not one to one: {first_three(unequal)}"] if unequal else []
     figures = {name: {"accuracy": Ratio(name, "asked")} for name in (FIRST, ANY)}

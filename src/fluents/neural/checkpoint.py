@@ -122,12 +122,12 @@ def load(folder: Path, device: str) -> Trained:
     """A checkpoint, ready to answer."""
     card = read_card(folder)
     if not (folder / WEIGHTS).exists():
-        raise ModelFilesError(f"no {WEIGHTS} here", where=folder, fix="train for at least one epoch")
+        raise ModelFilesError(f"the folder contains no {WEIGHTS}", where=folder, fix="train for at least one epoch")
     with _clear_errors(str(folder)):
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         if config.model_type != card.arch:
             raise ModelFilesError(
-                f"config.json is of {config.model_type}, but the checkpoint was trained as {card.arch}", where=folder
+                f"config.json is for {config.model_type}, but the checkpoint was trained as {card.arch}", where=folder
             )
         codec = _codec(str(folder), config, True)
         network = Network(
@@ -143,11 +143,11 @@ def put_weights(network: Network, found: dict[str, Any]) -> None:
     own = weights(network)
     if own.keys() != found.keys():
         name = sorted(own.keys() ^ found.keys())[0]
-        raise ValueError(f"these weights are of another model: {name} is only in one of the two")
+        raise ValueError(f"the weights belong to another model: {name} is missing in one of the two")
     with torch.no_grad():
         for name, value in own.items():
             if value.shape != found[name].shape:
-                raise ValueError(f"these weights are of another model: {name} has another shape")
+                raise ValueError(f"the weights belong to another model: {name} has another shape")
             value.copy_(found[name])
 
 
@@ -156,7 +156,9 @@ def read_card(folder: Path) -> Card:
     file = folder / CARD
     if not file.is_file():
         raise ModelFilesError(
-            f"no {CARD} here: this is not a checkpoint of `fluents train neural`", where=folder, fix="check the path"
+            f"this folder is not a checkpoint of `fluents train neural`: it contains no {CARD}",
+            where=folder,
+            fix="check the path",
         )
     with wrong_shape_is_input_error("not a checkpoint's card", str(file)):
         card = Card(**parse_json(file.read_bytes(), str(file)))
@@ -180,7 +182,7 @@ def _codec(source: str, config: Any, offline: bool) -> Codec:
         raise ModelFilesError(
             f"the tokenizer has {len(tokenizer)} tokens, the model only {config.vocab_size}",
             where=source,
-            fix="take the tokenizer that belongs to the model",
+            fix="use the tokenizer of the model",
         )
     config.eos_token_id = tokenizer.eos_token_id
     if config.pad_token_id is None:
@@ -194,7 +196,7 @@ def _tokenizer(source: str, offline: bool) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=offline)
     except (OSError, ValueError, TypeError, AttributeError, ImportError) as error:
         raise ModelFilesError(
-            f"no usable tokenizer: {_first_line(error)}", where=source, fix="put tokenizer.json beside config.json"
+            f"no usable tokenizer: {_first_line(error)}", where=source, fix="put tokenizer.json next to config.json"
         ) from None
     if tokenizer.eos_token_id is None or not tokenizer("a", add_special_tokens=False)["input_ids"]:
         raise ModelFilesError("no usable tokenizer: it has no end token or no vocabulary", where=source)

@@ -153,7 +153,7 @@ def entities_missing() -> InputError:
     """The error where a system needs a first stage and there is none."""
     return InputError(
         "this checkpoint needs the entities of each step",
-        fix="name a checkpoint, file or dataset that has them as `first`",
+        fix="set `first` to a checkpoint, file or dataset that names them",
     )
 
 

@@ -96,7 +96,7 @@ def compile_trace(
     the steps, so that they can only be taken as the text has them.
     """
     if not trace.changes:
-        raise InputError("a trace without changes: there is nothing to plan", where=trace.id)
+        raise InputError("the trace has no changes, so there is nothing to plan", where=trace.id)
     first, transitions, last = _history(trace)
     if goal:
         wanted = _worded_goal(goal, trace.id, first, transitions)
@@ -176,7 +176,7 @@ def _worded_goal(
             near = sorted(known, key=lambda one: (-_shared(clause, one), one))[:5]
             shown = "; ".join(f"{entity} {value}" for (entity, _), value in near)
             raise InputError(
-                f"no state of the trace says {clause.strip()!r}",
+                f"no state in the trace matches {clause.strip()!r}",
                 where=where,
                 fix=f"name an entity and a state: {shown}",
             )

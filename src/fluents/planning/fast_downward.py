@@ -80,7 +80,7 @@ class UnifiedProblem:
 
     def _type(self, one: Typed) -> Any:
         if len(one.types) != 1:
-            raise TooLargeError(f"{one.name} is of several types, which unified-planning does not know")
+            raise TooLargeError(f"{one.name} has several types, which unified-planning does not support")
         return self._types[one.types[0]]
 
     def _action(self, action: Action) -> Any:

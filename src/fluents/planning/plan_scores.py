@@ -45,7 +45,7 @@ def plan_score(
     """
     tasks, predicted = list(gold), {task.id: task.domain for task in pred}
     if unknown := predicted.keys() - {task.id for task in tasks}:
-        raise InputError(f"a prediction for {min(unknown)}, which the gold does not have")
+        raise InputError(f"the prediction for {min(unknown)} is not in the gold")
     limits = {"time_limit": time_limit, "memory_limit": memory_limit}
     total = sum(len(task.problems) for task in tasks)
     warnings: list[str] = []

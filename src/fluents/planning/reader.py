@@ -52,9 +52,9 @@ def read_pddl(domain: str, problem: str | None = None, *, strict: bool = False) 
             else:
                 found[kind] = one
     if "domain" not in found:
-        raise PddlError("there is no domain", fix="it begins with (define (domain NAME)")
+        raise PddlError("there is no domain", fix="a domain begins with (define (domain NAME)")
     if problem is not None and "problem" not in found:
-        raise PddlError("there is no problem", fix="it begins with (define (problem NAME)")
+        raise PddlError("there is no problem", fix="a problem begins with (define (problem NAME)")
     draft = PddlDraft()
     _read_domain(draft, found["domain"])
     if "problem" in found:
@@ -64,7 +64,7 @@ def read_pddl(domain: str, problem: str | None = None, *, strict: bool = False) 
         shown = "".join(f"\n  {repair}" for repair in repairs[:5])
         raise PddlError(
             f"not strict PDDL: {counted(len(repairs), 'repair')} needed, the first:{shown}",
-            fix="leave out `strict` to have them made",
+            fix="leave out `strict` to apply the repairs",
         )
     return PddlReading(draft.domain(), draft.problem() if "problem" in found else None, tuple(repairs))
 

@@ -99,12 +99,12 @@ def plan(
         trace = canonicalise(trace)
     if method == "prompted":
         if order:
-            raise InputError("`order` is for compiled plans", fix="leave it out")
+            raise InputError("`order` needs `method` compiled", fix="leave out `order`")
         shown = Keep(min_salience, rater=salience_rater) if side_effects else None
         with open_model(model, base_url) as opened:
             return _prompted(trace, goal, shown, opened, limits)
     if model is not None:
-        raise InputError("`model` is for the method prompted", fix='set `method` to "prompted"')
+        raise InputError("`model` needs `method` prompted", fix='set `method` to "prompted"')
     made = compile_trace(
         trace,
         goal=goal,

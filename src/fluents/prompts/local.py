@@ -58,11 +58,11 @@ def choose_style(taught: Collection[str], style: str | None = None, *, one_pass:
     if not one_pass:
         order = (*order[2:], *order[:2])
     if style is not None and style not in taught:
-        raise InputError(f"the adapter was not taught the `style` {style!r}", fix=f"one of: {', '.join(taught)}")
+        raise InputError(f"the adapter was not trained on the `style` {style!r}", fix=f"one of: {', '.join(taught)}")
     for known in order:
         if known == style or (style is None and known in taught):
             return known
-    raise InputError("this version of fluents knows none of the styles of the adapter", fix="update fluents")
+    raise InputError("this version of fluents knows none of the adapter's styles", fix="update fluents")
 
 
 def _newest(past: Sequence[str]) -> list[str]:

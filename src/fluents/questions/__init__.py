@@ -81,7 +81,7 @@ def questions_of(source: object, question: str | Sequence[str] | None) -> tuple[
         return source.events
     asked = (question,) if isinstance(question, str) else tuple(question or ())
     if not asked or not all(map(str.strip, asked)):
-        raise InputError("no question given", fix="give a `question`, or CREPE cases, which have their own")
+        raise InputError("no question given", fix="give a `question`, or CREPE cases, which contain their events")
     return tuple(dict.fromkeys(asked))
 
 

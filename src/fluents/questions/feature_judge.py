@@ -191,7 +191,7 @@ def _judged(
     moves = [(step, label) for step, label in enumerate(told, start=1) if label in LABELS[1:]]
     low, high = ends
     rating: int | None = None
-    reason = "no step tells how likely it is"
+    reason = "no step makes it more or less likely"
     if moves:
         step, label = moves[0]
         rating = low if label == "more likely" else high
@@ -215,9 +215,9 @@ def _judged(
 
 def _reason(seen: Evidence, *, guessed: bool) -> str:
     if not seen.words and not seen.changes:
-        return "nothing in the step or its states has to do with it"
-    said = [f"the step says {', '.join(seen.words)}"] if seen.words else []
+        return "nothing in the step or its states is relevant"
+    said = [f"the step mentions {', '.join(seen.words)}"] if seen.words else []
     said += [
         f"{one.attribute} of {one.entity} goes from {one.before or '?'} to {one.after or '?'}" for one in seen.changes
     ]
-    return ("a guess from likeness: " if guessed else "") + "; ".join(said)
+    return ("a guess from similarity: " if guessed else "") + "; ".join(said)

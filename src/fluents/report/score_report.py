@@ -235,7 +235,7 @@ def _table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Itera
 
 def _lines(report: ScoreReport) -> Iterator[str]:
     yield f"# Scores on {escaped(report.gold)}\n"
-    yield f"Mode {report.mode}. Numbers are in percent; brackets hold 95 % confidence intervals.\n"
+    yield f"Mode {report.mode}. Numbers are in percent; brackets contain 95 % confidence intervals.\n"
     for system in report.systems:
         score = system.scores["original"]
         counts = f"{counted(score.n_procedures, 'procedure')}, {counted(score.n_steps, 'step')}"
@@ -274,7 +274,7 @@ def _scores(report: ScoreReport, metric: str) -> Iterator[str]:
     if not report.published[metric]:
         yield "No published results are known on this data in this mode.\n"
         return
-    yield f"F1 beside every published system on this data, highest {ROW} first:\n"
+    yield f"F1 compared with every published system on this data, highest {ROW} first:\n"
     yield from _table(
         ["system", *rows, "source"], ([one.name, *one.cells(rows), one.source] for one in report.ranking(metric))
     )

@@ -133,7 +133,7 @@ def _at_least(trace: Trace, share: Literal["support", "confidence"], least: floa
     found: list[float | None] = [getattr(change, share) for change in trace.changes]
     if not noted and all(value is None for value in found):
         raise InputError(
-            f"`{name}` needs changes with a {share}, and this trace has none",
+            f"`{name}` needs changes with a {share}, but this trace has none",
             where=trace.id,
             fix=f"{_SOURCES[share]}, or leave out `{name}`",
         )

@@ -21,7 +21,7 @@ from fluents.text.template import Parsed, parse
 STEP_MARK = "||"
 
 NOTHING_SCORED = (
-    "no prediction matches this gold, so the score means nothing: check that split and dataset are the same"
+    "no prediction has the id of a gold item, so the score is meaningless: check that split and dataset are the same"
 )
 """What compat, which counts every missing prediction as an empty one, adds where all are missing."""
 
@@ -161,7 +161,7 @@ class Pairing(Generic[Item]):
                 raise InputError(what, fix=self.one_each)
             if side.replaced:
                 self._disagreements.append(
-                    f"more than one {side.name} with the id {first_three(side.replaced)}: the last is taken"
+                    f"more than one {side.name} with the id {first_three(side.replaced)}: the last one counts"
                 )
         missing, extra, count = list(self._gold.waiting), list(self._pred.waiting), self._gold.count
         if not count:
@@ -169,21 +169,21 @@ class Pairing(Generic[Item]):
                 f"there is no gold {self.noun} to score against", fix="check that the gold file is not empty"
             )
         if not self._pred.count:
-            self._disagreements.append("there are no predictions at all")
+            self._disagreements.append("there are no predictions")
         elif missing:
             self._disagreements.append(
                 f"{len(missing)} of {count} gold {self.noun}s have no prediction: {first_three(missing)}"
             )
         if extra:
             self._disagreements.append(
-                f"{counted(len(extra), 'prediction')} for no gold {self.noun}: {first_three(extra)}"
+                f"{counted(len(extra), 'prediction')} without a gold {self.noun}: {first_three(extra)}"
             )
         if self._disagreements and self._strict:
             unrelated = len(missing) == count
             check = "are for this split and dataset" if unrelated else "are complete"
             told = first_three(self._disagreements, "; ")
             raise InputError(
-                told, fix=f"check that the predictions {check}, or use compat mode, which counts missing ones as empty"
+                told, fix=f"check that the predictions {check}, or use compat mode, which scores missing ones as empty"
             )
         self.warnings += self._disagreements
         if len(missing) == count:
@@ -268,7 +268,7 @@ class ProcedurePairs(Pairing[Whole]):
     def _differences(self, gold: Whole, pred: Whole) -> Iterator[str]:
         if differing := sorted(_steps(gold) ^ _steps(pred)):
             told = first_three([str(step) for step in differing])
-            yield f"gold and prediction of procedure {gold.id} differ on the steps {told}"
+            yield f"gold and prediction of procedure {gold.id} do not cover the same steps: {told}"
 
 
 def _steps(item: Trace | CrepeCase) -> set[int]:

@@ -136,7 +136,7 @@ def compare(
 
 def _check(score: Score, resamples: int, level: float) -> None:
     if score.n_procedures < 2:
-        raise InputError(f"intervals need at least two procedures, and this score has {score.n_procedures}")
+        raise InputError(f"intervals need at least two procedures, but this score has {score.n_procedures}")
     if resamples < 1 or not 0 < level < 1:
         raise InputError(
             f"cannot draw {resamples} resamples for a {level:.0%} interval",

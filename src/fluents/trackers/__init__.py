@@ -131,7 +131,7 @@ def open_tracker(
     refuse_old_setting(setting)
     for name, number in (("samples", samples), ("max_changes", max_changes), ("at_once", at_once)):
         if number is not None and number < 1:
-            raise InputError(f"`{name}` is {number}", fix="give a number from 1 on, or leave it out")
+            raise InputError(f"`{name}` is {number}", fix="give a number of at least 1, or leave it out")
     if replay is not None:
         _refuse("replay", model=model, base_url=base_url, adapter=adapter, checkpoint=checkpoint, setting=setting)
         _refuse("replay", samples=samples, max_changes=max_changes, min_confidence=min_confidence, at_once=at_once)
@@ -158,7 +158,11 @@ def open_tracker(
             model, base_url, samples=samples, max_changes=max_changes, seed=seed, at_once=at_once
         )
     if base_url is not None:
-        what = "`base_url` needs `model`" if model is None else f"`base_url` has no effect: {model} is embedded"
+        what = (
+            "`base_url` needs `model`"
+            if model is None
+            else f"`base_url` has no effect, because {model} is an embedded model"
+        )
         raise InputError(what, fix="give the name of a model that the endpoint serves")
     if model is None and adapter is None and setting is None:
         model = default_model()
@@ -192,7 +196,7 @@ def refuse_old_setting(setting: str | None) -> None:
     if setting in ("default", "fast"):
         raise InputError(
             f"the `setting` {setting} was removed, because one pass is now the default",
-            fix="leave it out; more `samples` take more time and give better answers",
+            fix="leave it out; more `samples` give better answers, but take more time",
         )
 
 

@@ -120,7 +120,7 @@ class Engine:
             raise ModelError(
                 f"the model could not be loaded: {error}",
                 where=model,
-                fix="delete this file: it is made again from the base weights (check these: fluents weights verify)",
+                fix="delete this file, which is created again; check the base weights: fluents weights verify",
             ) from None
         # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
         self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
@@ -272,7 +272,7 @@ class Replay:
         on_line: Callable[[str], None] | None = None,  # noqa: ARG002
     ) -> list[str]:
         if prompt not in self.answers:
-            raise InputError("these samples hold no answer to this prompt", where=prompt[:200])
+            raise InputError("these samples contain no answer to this prompt", where=prompt[:200])
         return self.answers[prompt][: sampling.samples]
 
     @classmethod

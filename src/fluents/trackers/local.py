@@ -88,7 +88,7 @@ def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) ->
     """The style to ask an adapter in: `style`, which it must have been taught, or the one that suits the sampling."""
     if adapter.facts.prompt != VERSION:
         raise InputError(
-            f"the adapter was trained with the prompt {adapter.facts.prompt}, but this fluents asks with {VERSION}",
+            f"the adapter was trained with the prompt {adapter.facts.prompt}, but fluents now uses {VERSION}",
             where=adapter.path,
             fix="train it again with this version of fluents",
         )
@@ -113,7 +113,7 @@ def local_settings(
     chosen = replace(for_readers if setting is None else SETTINGS[setting], seed=seed)
     if adapter is not None:
         if len(chosen.voters) > 1:
-            raise InputError(f"the setting {setting} chooses its adapters", fix="leave out `adapter` or `setting`")
+            raise InputError(f"the setting {setting} has fixed adapters", fix="leave out `adapter` or `setting`")
         chosen = with_adapter(chosen, adapter)
     if samples is not None:
         chosen = replace(chosen, sampling=replace(chosen.sampling, samples=samples))

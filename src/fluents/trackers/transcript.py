@@ -121,7 +121,7 @@ class TranscriptTracker(EmbeddedTracker):
         self._confidence = calibration or shipped
         if settings.min_confidence and self._confidence is None:
             raise InputError(
-                "`min_confidence` needs an adapter with a file of calibrations, and this one has none",
+                "`min_confidence` needs a calibrated adapter, but this one has no calibration file",
                 where=self._adapter.path,
                 fix="leave out `min_confidence`",
             )
@@ -385,7 +385,7 @@ def read_calibrations(path: Path) -> dict[str, ConfidenceModel]:
     try:
         return {way: ConfidenceModel(**values) for way, values in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"not a file of calibrations: {error}", where=path, fix="delete it") from None
+        raise InputError(f"not a calibration file: {error}", where=path, fix="delete it") from None
 
 
 def write_calibrations(ways: Ways, path: Path) -> None:

@@ -76,7 +76,7 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
         log: list[dict[str, Any]] = [dict(entry) for entry in kept["log"]]
     if other:
         raise InputError(
-            f"this folder holds a run with other settings, data or model: they differ in {', '.join(other)}",
+            f"this folder contains a run with other settings, data or model: they differ in {', '.join(other)}",
             where=file.parent,
             fix="choose another folder `out`, or empty it",
         )

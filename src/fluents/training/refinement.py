@@ -111,7 +111,7 @@ def refine_adapter(
     facts, path = embedded.adapter.facts, embedded.adapter.path
     if facts.prompt != VERSION:
         raise InputError(
-            f"the adapter was trained with the prompt {facts.prompt}, and only {VERSION} can be refined",
+            f"the adapter was trained with the prompt {facts.prompt}, but only {VERSION} can be refined",
             where=path,
             fix="train one with `fluents train adapter`",
         )
@@ -125,11 +125,11 @@ def refine_adapter(
         seed=seed,
     )
     if samples < 2:
-        raise InputError(f"`samples` is {samples}: an answer is compared with others", fix="at least 2")
+        raise InputError(f"`samples` is {samples}, but answers are compared with each other", fix="use at least 2")
     taught, _ = sources(data, ())
     examples = [TranscriptExample(t) for source in taught for t in read_traces(source) if _is_usable(t, settings)]
     if not examples:
-        what = f"no procedure in `data` has {settings.min_steps} to {settings.max_steps} steps, all annotated"
+        what = f"no procedure in `data` has {settings.min_steps} to {settings.max_steps} steps that are all annotated"
         raise InputError(what, fix="give other `data`")
     names = dict.fromkeys((*facts.data, *(Path(source).name for source in taught)))
     base, folder, tell = embedded.base_path(), Path(out), report or (lambda _: None)
@@ -258,7 +258,9 @@ def sample_procedures(
             found[row].append(SampledStep(prompt, written, answer))
         tell(step / longest)
     if not any(found):
-        raise InputError(f"no step has room for an answer of {settings.max_tokens} tokens", fix="lower `max_tokens`")
+        raise InputError(
+            f"no step leaves enough context for an answer of {settings.max_tokens} tokens", fix="lower `max_tokens`"
+        )
     return [found[start : start + settings.samples] for start in range(0, len(found), settings.samples)]
 
 

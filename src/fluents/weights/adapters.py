@@ -156,7 +156,7 @@ def _from_file(path: Path) -> Adapter:
     lists = ("styles", "data")
     missing = [f"fluents.{name}" for name, v in values.items() if not isinstance(v, list if name in lists else str)]
     if missing:
-        fix = "start the same `fluents train adapter` again: a finished run only writes the file anew"
+        fix = "run the same `fluents train adapter` again: a finished run only writes the file again"
         raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=fix)
     facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
     return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
@@ -168,7 +168,7 @@ def _check_base(adapter: Adapter) -> None:
         raise InputError(
             f"this adapter belongs to other base weights: {facts.base!r} with SHA-256 {facts.base_sha256[:12]}…",
             where=adapter.path,
-            fix=f"give the GGUF file of these weights as `model`; fluents itself has {', '.join(BASES)}",
+            fix=f"give the GGUF file of these weights as `model`; fluents ships adapters for {', '.join(BASES)}",
         )
 
 
@@ -267,7 +267,7 @@ def ensure_shown(name: str, console: Console | None = None, *, source: str | Non
 
     console = console or Console(stderr=True, highlight=False)
     size = f"{base.size / 1e9:.1f} GB" if base.size >= 1e9 else f"{base.size / 1e6:.0f} MB"
-    what = f"downloading the model {base.name} ({base.about}; {size}, once: then it runs offline)"
+    what = f"downloading the model {base.name} ({base.about}; {size}, only once; then it runs offline)"
     if not console.is_terminal:
         return ensure(name, source=source)
     console.print(what, markup=False, soft_wrap=True)

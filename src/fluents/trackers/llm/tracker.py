@@ -32,9 +32,9 @@ class GivenPairs:
             raise InputError(f"`pairs` has no procedure {procedure.id!r}", where=self.source or None)
         if list(map(one_line, trace.procedure.steps)) != list(map(one_line, procedure.steps)):
             raise InputError(
-                f"`pairs` has other steps for the procedure {procedure.id!r}",
+                f"the steps of the procedure {procedure.id!r} are different in `pairs`",
                 where=self.source or None,
-                fix="check that both are of the same dataset",
+                fix="use the same dataset for both",
             )
         return trace
 
@@ -51,9 +51,9 @@ class LlmTracker(Tracker):
         pairs: GivenPairs | None = None,
     ) -> None:
         if pairs and settings.form != "states":
-            raise InputError("`pairs` needs `form` states", fix="set that, or leave out `pairs`")
+            raise InputError("`pairs` needs `form` states", fix="set `form` to states, or leave out `pairs`")
         if pairs and settings.verify:
-            raise InputError("`pairs` and `verify` exclude each other", fix="leave out one of them")
+            raise InputError("`pairs` and `verify` cannot be combined", fix="leave out one of them")
         if settings.shots and shots is None:
             raise InputError("`shots` needs `examples`", fix="set `examples` to a file or dataset")
         self.model, self.settings = model, settings
@@ -160,7 +160,7 @@ def llm_tracker(
     if examples and not settings.shots:
         raise InputError("`examples` needs `shots`", fix="set `shots` to the number of examples per prompt")
     if pairs and settings.form != "states":
-        raise InputError("`pairs` needs `form` states", fix="set that, or leave out `pairs`")
+        raise InputError("`pairs` needs `form` states", fix="set `form` to states, or leave out `pairs`")
     shots = Shots(read_traces(examples), settings.shots, settings.seed, examples) if examples else None
     given = GivenPairs(read_traces(pairs), pairs) if pairs else None
     return LlmTracker(model, settings, shots=shots, pairs=given)
