@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo web test test-newest check benchmark docs clean
+.PHONY: setup demo web test test-newest check soak benchmark docs clean
 
 setup: $(STAMP)
 
@@ -43,6 +43,10 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The web application under load: 50 visitors for a minute, 1,000 jobs, 2,000 requests made from its schema. Ends by itself.
+soak: setup
+	$(BIN)/python benchmarks/soak_web.py
 
 benchmark: setup
 	for file in benchmarks/*.py; do $(BIN)/python $$file; done

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.metrics.readers import match_values, readers, soft_f1
+from fluents.metrics.readers import match_values, matched_pairs, readers, soft_f1
 from fluents.records import Procedure, StateChange, Trace
 
 ENTITIES = ("water", "pot", "stove", "cook")
@@ -117,3 +117,14 @@ def test_calibration_error_is_the_mean_distance_of_confidence_and_truth() -> Non
     wrong = trace(change(1, *HOT, confidence=0.25), change(2, "cook", "mood", "calm", "cross", confidence=0.75))
     assert readers([gold], [wrong])["calibration"]["error"] == pytest.approx(75)
     assert "calibration" not in readers([gold], [gold]).rows
+
+
+@given(changes, changes)
+def test_pairs_are_one_to_one_and_have_the_values_that_predictions_are_scored_by(
+    gold: list[StateChange], pred: list[StateChange]
+) -> None:
+    pairs = matched_pairs(gold, pred)
+    for places in ([pair.gold for pair in pairs], [pair.pred for pair in pairs]):
+        assert len(set(places)) == len(places)
+    values = dict.fromkeys(range(len(pred)), 0.0) | {pair.pred: pair.likeness for pair in pairs}
+    assert list(values.values()) == match_values(gold, pred)

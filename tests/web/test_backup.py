@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("sqlalchemy", reason="needs the extra web")
+if os.environ.get("CI") != "true":
+    pytest.importorskip("sqlalchemy", reason="the web application: pip install 'fluents[web]'")
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from soup import SOUP, TEXT

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import pytest
 
-pytest.importorskip("sqlalchemy", reason="needs the extra web")
+if os.environ.get("CI") != "true":
+    pytest.importorskip("sqlalchemy", reason="the web application: pip install 'fluents[web]'")
+
 from hypothesis import given
 from hypothesis import strategies as st
 from soup import SOUP
