@@ -124,7 +124,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def give(tab: Page, text: str = TEXT) -> None:
     tab.get_by_label("Text").fill(text)
     tab.get_by_role("button", name="Read the steps").click()
-    expect(tab.get_by_role("heading", name="Is this what it says?")).to_be_visible()
+    expect(tab.get_by_role("heading", name="Are these the steps?")).to_be_visible()
 
 
 def tracked(tab: Page) -> None:
@@ -246,6 +246,7 @@ def test_the_library_finds_what_becomes_hot_and_deletes_only_when_told_twice(bro
         give(tab, TEXT.replace("Fry an egg", "Fry a third egg"))
         tracked(tab)
         tab.get_by_role("link", name="Library").click()
+        expect(tab.get_by_role("heading", name="Library")).to_be_visible()  # a trace has a box to find things, too
         tab.get_by_label("Find").fill("everything that becomes hot")
         found = tab.locator(".found-changes li").first
         expect(found).to_contain_text("cold → hot")
@@ -302,7 +303,7 @@ def test_without_a_server_the_page_says_what_to_do(browser: Browser, tmp_path: P
         expect(tab.get_by_role("alert")).to_contain_text("fluents web")
         server.start()
         tab.get_by_role("button", name="Read the steps").click()
-        expect(tab.get_by_role("heading", name="Is this what it says?")).to_be_visible()
+        expect(tab.get_by_role("heading", name="Are these the steps?")).to_be_visible()
 
 
 def test_the_keyboard_alone_leads_from_a_text_to_a_corrected_table(browser: Browser, quick: str) -> None:

@@ -58,7 +58,7 @@ from fluents.web.resources import (
 )
 from fluents.web.runner import Broadcast, JobRunner
 from fluents.web.store import NotFoundError, Store
-from fluents.web.trace_views import MEDIA_TYPES, DownloadFormat, Filters, download, rated, side_by_side, trace_view
+from fluents.web.trace_views import MEDIA_TYPES, DownloadFormat, Filters, download, drawn, side_by_side, trace_view
 from fluents.web.tracker_choices import TrackerMenu
 from fluents.web.uploads import read_given_text, read_upload
 
@@ -385,7 +385,7 @@ def show_trace(web: Web, trace_id: Id, shown: Shown) -> TraceView:
 @router.get("/traces/{trace_id}/views", response_class=HTMLResponse)
 def draw_trace(web: Web, trace_id: Id) -> str:
     """The three views of a trace as HTML, in the model's words, for a page that has their style."""
-    return trace_fragment(rated(web.library.trace(trace_id).trace))
+    return drawn(web.library.trace(trace_id).trace)
 
 
 @router.delete("/traces/{trace_id}", status_code=204)

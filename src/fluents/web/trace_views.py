@@ -16,7 +16,7 @@ from fluents.metrics import score
 from fluents.metrics.readers import RIGHT, matched_pairs
 from fluents.planning.compilation import compile_trace
 from fluents.records import StateChange, Trace
-from fluents.report.trace_page import to_html
+from fluents.report.trace_page import to_html, trace_fragment
 from fluents.salience import keep, rate_salience
 from fluents.salience.entities import canonical_names
 from fluents.salience.feature_rater import RATER
@@ -85,6 +85,12 @@ def _rated(line: bytes) -> Trace:
     trace = jsonl.loads(line)
     assert isinstance(trace, Trace)
     return rate_salience(trace, scope="global")
+
+
+@lru_cache(maxsize=8)
+def drawn(trace: Trace) -> str:
+    """The three views as HTML."""
+    return trace_fragment(rated(trace))
 
 
 def _ratings(trace: Trace) -> dict[str, float]:

@@ -63,6 +63,6 @@ export function follow(page) {
     if (event.target.closest(".scroll thead a")) page.querySelector("#view-steps").checked = true; // where it leads
   });
   bar.hidden = false;
-  filter(); // a browser may have kept the words across a reload
+  if (box.value || sliders.some(({ slider }) => Number(slider.value) > 0)) filter(); // kept across a reload
   return filter;
 }

@@ -25,14 +25,16 @@ export async function showComparison(page, ids, app) {
   );
 }
 
+const MEANINGS = { soft: "changes, in any words", entities: "entities", pairs: "entities with attributes" };
+
 function scoreTable({ score, signature }) {
-  const rows = Object.entries(score);
+  const rows = Object.entries(score).filter(([name]) => name in MEANINGS);
   if (!rows.length) return h("p.nothing", {}, "There is nothing to score.");
   const columns = Object.keys(rows[0][1]);
   const figure = (value) => (value === null || value === undefined ? "—" : value.toFixed(1));
   return h("div.score", {}, h("table", {}, h("caption", {}, "Agreement, in percent"),
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Match"), columns.map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, rows.map(([name, values]) => h("tr", {}, h("th", { scope: "row" }, name), columns.map((column) => h("td.number", {}, figure(values[column]))))))),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "of"), columns.map((name) => h("th.number", { scope: "col" }, name === "f1" ? "F1" : name)))),
+    h("tbody", {}, rows.map(([name, values]) => h("tr", {}, h("th", { scope: "row" }, MEANINGS[name]), columns.map((column) => h("td.number", {}, figure(values[column]))))))),
   h("details", {}, h("summary", {}, "Signature"), h("code", {}, signature)));
 }
 

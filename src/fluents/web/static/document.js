@@ -103,7 +103,7 @@ export async function showDocument(page, id, app) {
   }, { kind: "plain" });
 
   page.append(
-    h("header.lead", {}, h("h1", {}, "Is this what it says?"),
+    h("header.lead", {}, h("h1", {}, "Are these the steps?"),
       h("p", {}, `${counted(kept.steps.length, "step")} were read`, kept.name ? [" from ", h("bdi", {}, kept.name)] : "", ". Correct them if need be, then track them.")),
     ...kept.warnings.map((words) => h("p.warning", {}, words)),
     h("div.columns", {},
@@ -138,6 +138,9 @@ function halves(text) {
   return best ? [best.at, best.at] : [Math.ceil(middle), Math.ceil(middle)];
 }
 
+/** What a choice means, for people who do not know the models. */
+const ACCURACY = { tiny: "quick, often wrong", small: "slower, more often right", base: "slowest, most often right" };
+
 async function trackBox(kept, app, save, steps) {
   const speeds = await secondsAStep();
   const { trackers, default_tracker: usual } = app.server;
@@ -148,7 +151,7 @@ async function trackBox(kept, app, save, steps) {
     else cost.push("how long it takes shows after the first step");
     if (!one.ready && one.bytes) cost.push(`fetches ${bytes(one.bytes)} first, once`);
     return h("label.choice", {}, h("input", { type: "radio", name: "tracker", value: one.name, checked: one.name === usual }),
-      h("span", {}, h("b", {}, one.name), " ", h("span", {}, one.about), h("small", {}, cost.join("; "))));
+      h("span", {}, h("b", {}, one.name), " ", h("span", {}, ACCURACY[one.kind === "embedded" ? one.name : ""] ?? one.about), h("small", { title: one.about }, cost.join("; "))));
   };
   const chosen = trackers.find((one) => one.name === usual) ?? trackers[0];
   const others = trackers.filter((one) => one !== chosen);

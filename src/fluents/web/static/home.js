@@ -65,7 +65,11 @@ export async function showHome(page, app) {
   form.append(
     h("div.actions", {}, read, h("label.button", { for: "file" }, "Open a file …"), picker,
       h("span.examples", {}, isFirst ? "Nothing at hand? Take an example: " : "Examples: ", examples)),
-    h("p.hint", { id: "text-help" }, "The text stays on this machine. You see the steps, and can correct them, before anything is tracked."),
+    h("p.hint", { id: "text-help" }, 
+      app.server.trackers.some((one) => one.kind === "endpoint")
+        ? "The text stays on this machine until you track it with a language model at an endpoint. "
+        : "The text stays on this machine. ",
+      "You see the steps, and can correct them, before anything is tracked."),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();

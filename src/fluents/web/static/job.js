@@ -22,7 +22,7 @@ export async function showJob(page, id, app) {
     stop = listen(id, told);
   }, { kind: "primary" });
   const lost = h("p.warning", { role: "status", hidden: true }, "The connection to the server is lost. Trying again; what was tracked is kept.");
-  const head = h("header.lead", {}, h("h1", {}, h("bdi", {}, job.goal || "Tracking")), words, bar, h("p.actions", {}, cancel, resume, link(`/?document=${job.document}`, "The steps")), lost);
+  const head = h("header.lead", {}, h("h1", {}, h("bdi", {}, job.goal || "Tracking")), words, bar, h("p.actions", {}, cancel, resume, link(`/?document=${job.document}`, "Edit the steps")), lost);
   const place = h("div.trace", {});
   page.append(head, place);
 

@@ -55,7 +55,7 @@ export async function showLibrary(page, app) {
       h("a.button", { href: address("/backup"), download: "" }, "Download a backup"),
       h("label.button", { for: "restore" }, "Restore a backup …"), restore,
       h("a.button", { href: address("/corrections/export"), download: "" }, "Download corrections as training data")),
-    h("p.hint", {}, "Restoring adds what is missing and changes nothing else. Training data are the traces that somebody judged, as they left them: ", h("code", {}, "fluents train adapter --data corrections.jsonl"))),
+    h("p.hint", {}, "Restoring adds what is missing and changes nothing else. Training data are the traces that somebody judged, as they left them; changes without a judgement are in the model's words: ", h("code", {}, "fluents train adapter --data corrections.jsonl"))),
   );
   await find();
   setTimeout(() => box.focus({ preventScroll: true }));

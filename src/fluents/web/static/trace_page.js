@@ -5,6 +5,9 @@ import { button, changeWords, confirmed, counted, day, duration, explain, h, lin
 import { planPanel, questionPanel } from "./questions.js";
 import { follow } from "./trace.js";
 
+/** Steps that can be corrected when the page appears; the others follow while the browser is idle. */
+const AT_ONCE = 15;
+
 export async function showTrace(page, id, app) {
   const [trace, { toolbar, article }] = await Promise.all([get(`/traces/${id}`), drawn(`/traces/${id}`)]);
   const kept = await get(`/documents/${trace.document}`);
@@ -102,14 +105,24 @@ export async function showTrace(page, id, app) {
     step.querySelector(".changes").append(more);
   }
 
-  const steps = article.querySelectorAll(".step");
-  for (const item of article.querySelectorAll("li.change[data-place]")) {
-    const change = changes.get(Number(item.dataset.place));
-    if (change) equip(item, change);
-  }
-  const inModel = article.querySelectorAll("li.change[data-place]").length;
-  for (const change of trace.shown) if (change.position >= inModel) showAdded(steps[change.step - 1], change);
-  steps.forEach((step, at) => offerToAdd(step, at + 1));
+  const steps = [...article.querySelectorAll(".step")];
+  const added = trace.shown.filter((one) => one.position >= trace.changes);
+  const prepared = (step, at) => {
+    for (const item of step.querySelectorAll("li.change[data-place]")) {
+      const change = changes.get(Number(item.dataset.place));
+      if (change) equip(item, change);
+    }
+    for (const change of added) if (change.step === at + 1) showAdded(step, change);
+    offerToAdd(step, at + 1);
+  };
+  steps.slice(0, AT_ONCE).forEach(prepared);
+  const rest = async () => {
+    for (let at = AT_ONCE; at < steps.length; at += 1) {
+      await new Promise((free) => (window.requestIdleCallback ?? setTimeout)(free));
+      prepared(steps[at], at);
+    }
+    if (article.classList.contains("filtered")) filter();
+  };
 
   const job = kept.jobs.find((one) => one.id === trace.job);
   const took = job?.started && job.ended ? ` in ${duration((new Date(job.ended) - new Date(job.started)) / 1000)}` : "";
@@ -117,7 +130,7 @@ export async function showTrace(page, id, app) {
     h("header.lead.trace-head", {}, h("h1", {}, h("bdi", {}, trace.procedure.goal || trace.procedure.id)),
       h("p.facts", {}, h("bdi", {}, trace.name), took, ", ", day(trace.created), " ", judged),
       h("div.actions", {}, downloads(id, toolbar), compareMenu(id, trace, app), questionMenu(id, trace, app),
-        link(`/?document=${trace.document}`, "Steps"),
+        link(`/?document=${trace.document}`, "Edit the steps"),
         button("Delete", async () => {
           if (!(await confirmed("Delete this trace?", "Delete it", "Your judgements on it go with it. The text and its other traces stay."))) return;
           await remove(`/traces/${id}`);
@@ -129,6 +142,7 @@ export async function showTrace(page, id, app) {
   );
   const filter = follow(place);
   count();
+  rest();
   return undefined;
 }
 
