@@ -51,14 +51,14 @@ TRACE = Trace(
 class Served:
     """A server in a process of its own, which can be killed and started again on the same store and port."""
 
-    def __init__(self, folder: Path, pause: float) -> None:
-        self.folder, self.pause, self.port = folder, pause, 0
+    def __init__(self, folder: Path, pause: float, options: tuple[str, ...] = ()) -> None:
+        self.folder, self.pause, self.options, self.port = folder, pause, options, 0
         self.process: subprocess.Popen[str] | None = None
         jsonl.write([TRACE], folder / "replay.jsonl")
 
     def start(self) -> str:
         options = ["--port", str(self.port), "--store", str(self.folder / "web.sqlite"), "--no-open", "--json"]
-        options += ["--replay", str(self.folder / "replay.jsonl"), "--pause", str(self.pause)]
+        options += ["--replay", str(self.folder / "replay.jsonl"), "--pause", str(self.pause), *self.options]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fluents", "web", *options],
             stdout=subprocess.PIPE,
@@ -86,8 +86,8 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, pause: float = 0.0) -> Iterator[tuple[Served, str]]:
-    server = Served(folder, pause)
+def served(folder: Path, pause: float = 0.0, *options: str) -> Iterator[tuple[Served, str]]:
+    server = Served(folder, pause, options)
     try:
         yield server, server.start()
     finally:
@@ -304,6 +304,53 @@ def test_without_a_server_the_page_says_what_to_do(browser: Browser, tmp_path: P
         server.start()
         tab.get_by_role("button", name="Read the steps").click()
         expect(tab.get_by_role("heading", name="Are these the steps?")).to_be_visible()
+
+
+def test_a_server_with_tokens_asks_for_one(browser: Browser, tmp_path: Path) -> None:
+    token = "a-token-of-the-tests"
+    (tmp_path / "tokens").write_text(token, encoding="utf-8")
+    guarded = served(tmp_path, 0.0, "--token-file", str(tmp_path / "tokens"))
+    with guarded as (_, address), visiting(browser, address) as tab:
+        assert serious_faults(tab) == {}
+        tab.get_by_label("Token").fill("not-a-token-of-the-tests")
+        tab.get_by_role("button", name="Sign in").click()
+        expect(tab.get_by_role("alert")).to_contain_text("not a token")
+        tab.get_by_label("Token").fill(token)
+        tab.get_by_role("button", name="Sign in").click()
+        expect(tab.get_by_label("Text")).to_be_visible()
+
+
+def test_a_saved_web_page_is_opened_and_gold_that_is_none_is_refused(
+    browser: Browser, quick: str, tmp_path: Path
+) -> None:
+    (tmp_path / "egg.html").write_text(
+        "<html><title>Fry an egg</title><body><h1>Fry an egg</h1><ol>"
+        + "".join(f"<li>{step}</li>" for step in STEPS)
+        + "</ol></body></html>",
+        encoding="utf-8",
+    )
+    with visiting(browser, quick) as tab:
+        tab.locator("#file").set_input_files(tmp_path / "egg.html")
+        expect(tab.locator(".editor textarea")).to_have_count(4)
+        tracked(tab)
+        tab.locator("summary", has_text="Compare").click()
+        tab.locator("#gold-file").set_input_files(tmp_path / "egg.html")
+        expect(tab.get_by_role("alert")).to_contain_text("has no changes for these steps")
+
+
+def test_markup_in_goal_and_steps_is_only_ever_text(browser: Browser, quick: str) -> None:
+    with visiting(browser, quick) as tab:
+        give(tab)
+        tab.get_by_label("Goal").fill(HOSTILE)
+        tab.get_by_label("Step 1", exact=True).fill(HOSTILE)
+        tab.get_by_role("button", name="Track the changes").click()
+        tab.wait_for_url("**/?trace=*")
+        expect(tab.locator("h1")).to_have_text(HOSTILE)
+        expect(tab.locator(".what").first).to_have_text(HOSTILE)
+        tab.goto(f"{quick}?library")
+        expect(tab.locator(".documents .main").first).to_have_text(HOSTILE)
+        assert tab.locator("main img, main script").count() == 0
+        assert tab.evaluate("window.hacked") is None
 
 
 def test_the_keyboard_alone_leads_from_a_text_to_a_corrected_table(browser: Browser, quick: str) -> None:

@@ -116,7 +116,7 @@ def _sliders(matrices: Sequence[Matrix]) -> list[tuple[str, float, float]]:
 
 def visible(value: object) -> object:
     """A text with every character that would act unseen replaced by one that can be seen. Markup is ours, and kept."""
-    if isinstance(value, str) and not isinstance(value, Markup):
+    if isinstance(value, str) and not isinstance(value, Markup) and not value.isprintable():
         return _UNSEEN.sub("�", value.replace("\r\n", "\n").replace("\r", "\n"))
     return value
 

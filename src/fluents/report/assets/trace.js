@@ -1,6 +1,10 @@
 // Filters what the views show. The rest of a trace works without a script.
 const fold = (text) => text.normalize("NFKC").toLowerCase();
 const reaches = (element, kind, least) => !(kind in element.dataset) || Number(element.dataset[kind]) >= least;
+const hide = (element, hidden) => {
+  if (element.hidden !== hidden) element.hidden = hidden; // setting it anew would cost a layout
+  return hidden;
+};
 
 /** Make the toolbar of a page work. Returns a function that filters anew, for when the page has changed. */
 export function follow(page) {
@@ -26,28 +30,26 @@ export function follow(page) {
         const meant = fold(named).includes(wanted) && passes(group);
         let here = 0;
         for (const change of group.querySelectorAll("li.change")) {
-          change.hidden = !meant || !passes(change);
-          here += change.hidden ? 0 : 1;
+          here += hide(change, !meant || !passes(change)) ? 0 : 1;
           allChanges += 1;
         }
-        group.hidden = here === 0;
+        hide(group, here === 0);
         if (here > 0) names.add(group.querySelector(".name").textContent);
         changes += here;
       }
       const isKept = (place) => names.has(place.querySelector(".name").textContent);
       for (const line of article.querySelectorAll("tbody.lifeline")) {
-        line.hidden = !isKept(line);
+        hide(line, !isKept(line));
         for (const track of line.rows) {
           const bands = [...track.querySelectorAll(".band")];
           for (const band of bands) band.classList.toggle("out", !passes(band));
-          track.hidden = track !== line.rows[0] && bands.every((band) => band.classList.contains("out"));
+          hide(track, track !== line.rows[0] && bands.every((band) => band.classList.contains("out")));
         }
       }
       for (const row of article.querySelectorAll("tr.entity")) {
-        row.hidden = row.nextElementSibling.hidden = !isKept(row);
-        for (const said of row.querySelectorAll(".gist")) said.hidden = !passes(said);
-        for (const event of row.nextElementSibling.querySelectorAll(".event")) event.hidden = !passes(event);
-        entities += row.hidden ? 0 : 1;
+        entities += hide(row, hide(row.nextElementSibling, !isKept(row))) ? 0 : 1;
+        for (const said of row.querySelectorAll(".gist")) hide(said, !passes(said));
+        for (const event of row.nextElementSibling.querySelectorAll(".event")) hide(event, !passes(event));
         allEntities += 1;
       }
       article.hidden = wanted !== "" && names.size === 0;

@@ -80,6 +80,7 @@ function showSignIn(page) {
     },
     h("h1", {}, "Sign in"),
     h("p", {}, "This server asks for a token. Whoever started it can give you one."),
+    h("input", { type: "text", name: "username", value: "fluents", autocomplete: "username", hidden: true }), // for the browser's keychain
     h("label.field", { for: "token" }, "Token ", box),
     h("p.actions", {}, h("button.primary", { type: "submit" }, "Sign in")),
   );
