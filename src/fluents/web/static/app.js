@@ -24,17 +24,17 @@ const VIEWS = {
 
 const app = {
   server: null,
-  /** Show another address; `replace` leaves the present one out of the history. */
-  go(address, { replace = false } = {}) {
-    history[replace ? "replaceState" : "pushState"]({}, "", address);
-    return show();
+  /** Show another address. `instead` of the present one: out of the history, with the same view and filters. */
+  go(address, { instead = false } = {}) {
+    history[instead ? "replaceState" : "pushState"]({}, "", address);
+    return show(instead);
   },
   title(words) {
     document.title = words ? `${words} · fluents` : "fluents";
   },
 };
 
-async function show() {
+async function show(instead = false) {
   const mine = ++turn;
   const [kind, value] = [...new URLSearchParams(location.search)][0] ?? ["home", ""];
   const view = VIEWS[kind] ?? ((page, _, application) => showHome(page, application));
@@ -55,9 +55,18 @@ async function show() {
     if (mine !== turn) return;
     page.replaceChildren(h("h1", {}, error.status === 404 ? "This is not here any more" : "This cannot be shown"));
     explain(error, page);
-    page.append(h("p.actions", {}, button("Try again", show), h("a", { href: "/" }, "Start anew")));
+    page.append(h("p.actions", {}, button("Try again", () => show()), h("a", { href: "/" }, "Start anew")));
+  }
+  const chosen = instead ? [...content.querySelectorAll(".toolbar input")] : [];
+  for (const { id, value, checked } of chosen) {
+    const box = page.querySelector(`.toolbar #${id}`);
+    if (box) Object.assign(box, box.type === "radio" ? { checked } : { value });
   }
   content.replaceChildren(page);
+  if (chosen.length) {
+    page.querySelector(".filters")?.dispatchEvent(new Event("input"));
+    return;
+  }
   if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
   else scrollTo(0, 0);
 }

@@ -9,7 +9,7 @@ const ENDED = ["done", "cancelled", "failed"];
 export async function showJob(page, id, app) {
   let job = await get(`/jobs/${id}`);
   if (job.trace) {
-    app.go(`/?trace=${job.trace}`, { replace: true });
+    app.go(`/?trace=${job.trace}`, { instead: true });
     return undefined;
   }
   app.title(job.goal);
@@ -92,7 +92,7 @@ export async function showJob(page, id, app) {
   async function finish() {
     stop();
     await drawing;
-    if (location.search === `?job=${id}` && job.trace) app.go(`/?trace=${job.trace}`, { replace: true });
+    if (location.search === `?job=${id}` && job.trace) app.go(`/?trace=${job.trace}`, { instead: true });
   }
   function told(kind, data) {
     if (kind === "lost") lost.hidden = false;
