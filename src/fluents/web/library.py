@@ -17,7 +17,7 @@ from fluents import jsonl
 from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
 from fluents.text.matchers import ARTICLES, words
-from fluents.web.corrections import JudgedChange, corrected, judged, placed
+from fluents.web.corrections import corrected, judged, placed
 from fluents.web.resources import (
     Correction,
     CorrectionGiven,
@@ -154,7 +154,7 @@ class Library:
 
     def trace(self, trace_id: str) -> KeptTrace:
         with self._store.reading() as session:
-            return _kept(session, get_row(session, TraceRow, trace_id, undefer(TraceRow.record)))
+            return _kept(session, get_row(session, TraceRow, trace_id, undefer(TraceRow.record)))[0]
 
     def delete_trace(self, trace_id: str) -> None:
         """With the judgements on it."""
@@ -165,7 +165,7 @@ class Library:
         """Add a judgement; a later one on the same change counts."""
         with self._store.writing() as session:
             row = get_row(session, TraceRow, trace_id, undefer(TraceRow.record), lock=True)
-            kept = _kept(session, row)
+            [kept] = _kept(session, row)
             position, step = placed(kept.trace, kept.corrections, given)
             row.corrections += 1
             added = CorrectionRow(
@@ -319,10 +319,13 @@ def trace_of(line: str) -> Trace:
     return record
 
 
-def _kept(session: Session, row: TraceRow) -> KeptTrace:
-    chosen = select(CorrectionRow).where(CorrectionRow.trace_id == row.id).order_by(CorrectionRow.number)
-    corrections = [_correction(one) for one in session.scalars(chosen)]
-    return KeptTrace(_trace_summary(row), trace_of(row.record), corrections)
+def _kept(session: Session, *rows: TraceRow) -> list[KeptTrace]:
+    """Traces with the judgements on them."""
+    corrections: dict[str, list[Correction]] = {row.id: [] for row in rows}
+    chosen = select(CorrectionRow).where(CorrectionRow.trace_id.in_(corrections)).order_by(CorrectionRow.number)
+    for one in session.scalars(chosen):
+        corrections[one.trace_id].append(_correction(one))
+    return [KeptTrace(_trace_summary(row), trace_of(row.record), corrections[row.id]) for row in rows]
 
 
 def _correction(row: CorrectionRow) -> Correction:
@@ -381,12 +384,11 @@ def _change_row(trace_id: str, position: int, change: StateChange) -> ChangeRow:
 
 def _found(session: Session, rows: Sequence[ChangeRow]) -> Iterator[Found]:
     """What the rows stand for, in its current words."""
-    kept: dict[str, tuple[KeptTrace, list[JudgedChange]]] = {}
+    chosen = select(TraceRow).where(TraceRow.id.in_({row.trace_id for row in rows})).options(undefer(TraceRow.record))
+    kept = {one.summary.id: one for one in _kept(session, *session.scalars(chosen))}
+    judgements = {trace_id: judged(one.trace, one.corrections) for trace_id, one in kept.items()}
     for row in rows:
-        if row.trace_id not in kept:
-            one = _kept(session, get_row(session, TraceRow, row.trace_id, undefer(TraceRow.record)))
-            kept[row.trace_id] = one, judged(one.trace, one.corrections)
-        trace, changes = kept[row.trace_id]
+        trace, changes = kept[row.trace_id], judgements[row.trace_id]
         change = changes[row.position].current if row.position < len(changes) else None
         if change is not None:
             procedure = trace.trace.procedure

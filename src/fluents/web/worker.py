@@ -130,7 +130,7 @@ class Worker:
             self.report("begin", job=order.id, provenance=tracker.provenance.model_dump_json(exclude_defaults=True))
             sink = _Reports(self, order.id, tracker, done)
             [trace] = track_into(sink, tracker, [procedure], sink)
-            return rate_salience(canonicalise(trace))
+            return rate_salience(canonicalise(trace), scope="global")
 
     @contextmanager
     def _opened(self, order: Order) -> Iterator[Tracker]:
