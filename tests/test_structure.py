@@ -57,7 +57,19 @@ def test_at_most_five_errors_of_the_type_checker_are_ignored() -> None:
 
 
 def test_the_import_is_light() -> None:
-    heavy = ["torch", "numpy", "scipy", "rich", "typer", "openai", "xllamacpp", "jinja2", "httpx"]
+    heavy = [
+        "torch",
+        "numpy",
+        "scipy",
+        "rich",
+        "typer",
+        "openai",
+        "xllamacpp",
+        "jinja2",
+        "httpx",
+        "fastapi",
+        "sqlalchemy",
+    ]
     code = f"import sys, fluents; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -36,8 +37,9 @@ def postgres_cluster() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="fluents-pg-", dir="/tmp"))  # short: a socket's path has 107 bytes at most
     user: dict[str, Any] = {}
     if os.geteuid() == 0:  # whom PostgreSQL refuses
-        user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
-        shutil.chown(folder, "nobody", "nogroup")
+        nobody = pwd.getpwnam("nobody")
+        user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
     data = folder / "data"
     try:
         settings = ["--auth=trust", "--username=fluents", "--encoding=UTF8", "--locale=C", "--no-sync"]

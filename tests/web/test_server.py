@@ -114,6 +114,17 @@ def test_a_wider_bind_without_tokens_is_refused(run: Run, tmp_path: Path) -> Non
     assert "--token-file" in done.err
 
 
+def test_without_the_extra_the_program_says_how_to_install_it() -> None:
+    code = (
+        "import sys; sys.modules['fastapi'] = None; sys.argv = ['fluents', 'web']; from fluents.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pip install" in done.stderr
+    assert "[web]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_store_in_use_is_told(run: Run, tmp_path: Path) -> None:
     from fluents.web.store import Store
 

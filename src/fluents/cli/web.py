@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fluents.cli.command import show_json, tell, with_options
+from fluents.errors import needs_extra
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,13 @@ def web(
 
     Example: `fluents web --model NAME --base-url http://127.0.0.1:8080/v1 --store postgresql://me@db/fluents`
     """
-    from dataclasses import asdict
-
-    from fluents.web.application import WebSettings
-    from fluents.web.guard import GuardRules, read_tokens
-    from fluents.web.runner import WorkerLimits
-    from fluents.web.server import WebServer, check_host, listening_socket
-    from fluents.web.store import Store, default_url
-    from fluents.web.tracker_choices import tracker_menu
+    with needs_extra("web"):
+        from fluents.web.application import WebSettings
+        from fluents.web.guard import GuardRules, read_tokens
+        from fluents.web.runner import WorkerLimits
+        from fluents.web.server import WebServer, check_host, listening_socket
+        from fluents.web.store import Store, default_url
+        from fluents.web.tracker_choices import tracker_menu
 
     tokens = frozenset[str]() if token_file is None else read_tokens(token_file)
     check_host(host, tokens)

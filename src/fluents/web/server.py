@@ -8,15 +8,14 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from fluents.errors import InputError, needs_extra
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fluents.errors import InputError
 from fluents.web.application import WebSettings, create_app
 from fluents.web.guard import is_loopback_host
 from fluents.web.runner import Broadcast
 from fluents.web.store import Store
-
-with needs_extra("web"):
-    import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_SECONDS = 10.0
 """In which a client must have sent the head of a request."""

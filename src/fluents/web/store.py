@@ -11,17 +11,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
 from filelock import FileLock, Timeout
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
+from sqlalchemy.orm import Session
 
-from fluents.errors import FluentsError, needs_extra
-
-with needs_extra("web"):
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util import CommandError
-    from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-    from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
-    from sqlalchemy.orm import Session
+from fluents.errors import FluentsError
 
 LOCK = 0x666C75656E7473
 """The number of PostgreSQL's advisory lock that a server holds: "fluents" in ASCII."""

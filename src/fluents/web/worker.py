@@ -233,15 +233,25 @@ class _Reports(Listener):
         return round((time.monotonic() - self._began) / new * (total - done), 1) if new > 0 else None
 
 
+def _limit_memory(limit: int) -> None:
+    """Of what the process writes to: weights that are mapped from a file do not count, nor addresses set aside.
+
+    Where the system knows no such limit, there is none.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
 def main() -> None:
     """Take the streams for ourselves: libraries may print, and must not be taken for reports."""
     reports = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if len(sys.argv) > 1:
-        from fluents.planning.worker import limit_memory
-
-        limit_memory(int(sys.argv[1]) << 20)
+        _limit_memory(int(sys.argv[1]) << 20)
     worker = Worker(sys.stdin, reports)
     import fluents.canonicalisation
     import fluents.salience
