@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -309,33 +307,12 @@ def test_the_parts_of_an_array_job_share_a_folder_and_a_last_run_writes_the_mani
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", [0.7, 1.0, 1.4])
-def test_a_run_that_is_killed_is_resumed_and_each_procedure_is_done_once(
-    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch, moment: float
-) -> None:
-    misbehave(tmp_path, monkeypatch)
-    path, out = menu(tmp_path, 120, goals=dict.fromkeys(range(120), "slow")), tmp_path / "out"
-    command = [sys.executable, "-m", "fluents", "batch", str(path), "--out", str(out), "--stages", "segment,track"]
-    command += ["--replay", str(options["replay"]), "--shard-size", "5", "--workers", "2"]
-    run = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while not list(out.glob("*.parquet")) and time.monotonic() < deadline and run.poll() is None:
-        time.sleep(0.02)
-    time.sleep(moment - 0.7)
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
-    workers_end = time.monotonic() + 30
-    while time.monotonic() < workers_end and _workers_of(out):
-        time.sleep(0.05)
-    assert not _workers_of(out), "workers end with whoever started them"
-    report = batch(path, out, **options | {"shard_size": 5})
-    assert each_once(out, 120)
-    assert report.skipped > 0
-
-
-def _workers_of(out: Path) -> list[str]:
-    """Processes that write there: temporary files that still grow."""
-    return [file.name for file in out.glob(".*.tmp") if time.time() - file.stat().st_mtime < 0.5]
+def test_a_run_that_is_killed_is_resumed_and_each_procedure_is_done_once() -> None:
+    """The short form of `make soak`."""
+    script = Path(__file__).parents[2] / "benchmarks" / "soak_batch.py"
+    done = subprocess.run([sys.executable, script, "--kills", "3"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 kills" in done.stdout
 
 
 def test_the_dry_run_tells_shards_and_steps_and_writes_nothing(tmp_path: Path, options: Options) -> None:

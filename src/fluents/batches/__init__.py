@@ -116,7 +116,7 @@ def batch(
             with ExitStack() as stack:
                 source, count = _workers(stack, planned, engine, address, workers, gpu_workers)
                 limits = PoolLimits(count, timeout, None if memory is None else memory << 20)
-                run.work(WorkerPool(source, limits))
+                run.work(WorkerPool(source, limits, planned.store))
     finally:
         run.finish(time.monotonic() - started, engine)
     return run.report(time.monotonic() - started)

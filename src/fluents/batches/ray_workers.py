@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,11 +23,11 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what Ray's n
 
 with needs_extra("ray"):
     import ray
-    from ray.exceptions import RayError
+    from ray.exceptions import RayError, RayTaskError
 
 
 class ShardActor:
-    """What runs on a node. `beat` answers while `open` or `do` is at work, in another thread."""
+    """What runs on a node: `open`, then `do` for each shard, one after the other; `beat` answers beside them."""
 
     def __init__(self, folder: str, settings: dict[str, Any]) -> None:
         self._folder, self._settings = folder, settings
@@ -42,7 +44,7 @@ class ShardActor:
 
     def do(self, task: dict[str, Any]) -> Event:
         """Do a shard."""
-        self._heart([], 0)
+        self._heart.begin(task["file"])
         try:
             return {"done": asdict(self._stages.do(ShardTask.of(task), self._store, self._heart))}
         except (FluentsError, OSError) as error:
@@ -80,15 +82,31 @@ class RayWorker:
                 answered, self._beat = self._beat, None
                 found.append(ray.get(answered))
             if self._beat is None and self._work and time.monotonic() - self._asked > BEAT_SECONDS:
-                self._beat, self._asked = self._actor.beat.remote(), time.monotonic()
+                self._beat, self._asked = self._actor.beat.options(concurrency_group="heart").remote(), time.monotonic()
         except RayError as error:  # the actor, its node, or its memory
-            first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-            found.append({"lost": f"died: {type(error).__name__}: {first[:200]}"})
+            said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+            # Of an error in Python the last line says what it was; of a death the first.
+            found.append({"lost": f"died: {said[-1 if isinstance(error, RayTaskError) else 0][:200]}"})
         return found
 
     def end(self) -> None:
         with suppress(RayError, ValueError):
             ray.kill(self._actor)
+
+
+def _check_there(address: str | None) -> None:
+    """Ray itself would try for minutes."""
+    if address and (found := re.fullmatch(r"(?:ray://)?([\w.-]+):(\d{1,5})", address)):
+        try:
+            socket.create_connection((found[1], int(found[2])), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise _no_cluster(error, address) from None
+
+
+def _no_cluster(error: Exception, address: str | None) -> WorkerError:
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    fix = "start one with `ray start --head`, or leave out `address`"
+    return WorkerError(f"no Ray cluster answers: {first[:200]}", where=address, fix=fix)
 
 
 class RayActors:
@@ -105,17 +123,13 @@ class RayActors:
         self._ours = not ray.is_initialized()
         if self._ours:
             options: dict[str, Any] = {"address": address} if address else {"address": "local"}
-            if not address:  # nobody else needs to reach it
-                options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+            if not address:
+                options["include_dashboard"] = False  # Ray listens on all interfaces, whatever address one gives it
+            _check_there(address)
             try:
                 ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
             except (ConnectionError, RuntimeError, ValueError) as error:
-                first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-                raise WorkerError(
-                    f"no Ray cluster answers: {first[:200]}",
-                    where=address,
-                    fix="start one with `ray start --head`, or leave out `address`",
-                ) from None
+                raise _no_cluster(error, address) from None
 
     @property
     def room(self) -> int:
@@ -126,7 +140,10 @@ class RayActors:
         with_gpu = place >= self.workers - self._gpus
         # max_restarts 0: the pool starts another one, and knows what the lost one was at.
         actor = ray.remote(
-            num_cpus=self._cpus, num_gpus=1 if with_gpu and self._gpus else 0, max_concurrency=2, max_restarts=0
+            num_cpus=self._cpus,
+            num_gpus=1 if with_gpu and self._gpus else 0,
+            concurrency_groups={"heart": 1},
+            max_restarts=0,
         )(ShardActor)
         return RayWorker(actor.remote(self._folder, self._settings))
 

@@ -129,8 +129,20 @@ class Stages:
         if task.retry:
             kept = {row: trace for row, trace in enumerate(store.read_shard(task.file)) if trace.error is None}
         rows = {row: document for row, document in enumerate(task.documents) if row not in kept}
-        made = self.rows(rows, beat, alone=task.alone, given_up=task.given_up)
-        return store.write_shard(task.file, [(kept | made)[row] for row in range(len(task.documents))])
+        noted: list[int] | None = None
+
+        def note(underway: Sequence[int], steps: int) -> None:
+            nonlocal noted
+            if task.alone and list(underway) != noted:
+                noted = list(underway)
+                store.write_row(task.file, noted[0] if noted else None)
+            beat(underway, steps)
+
+        made = self.rows(rows, note, alone=task.alone, given_up=task.given_up)
+        written = store.write_shard(task.file, [(kept | made)[row] for row in range(len(task.documents))])
+        if task.alone:
+            store.remove_row(task.file)
+        return written
 
     def rows(
         self,
@@ -150,6 +162,7 @@ class Stages:
                 with _failures("segment", document, found, row):
                     found[row] = self._read(document)
         _make_ids_differ(found)
+        beat([], 0)
         steps = 0
         if self._tracker is not None:
             wanted = {row: trace.procedure for row, trace in found.items() if trace.error is None}

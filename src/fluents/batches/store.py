@@ -146,6 +146,23 @@ class ShardStore:
                 fix="run the same `fluents batch` again: it is set aside and made anew",
             ) from None
 
+    # The row that a worker is at, where rows are done one by one because workers died
+
+    def write_row(self, name: str, row: int | None) -> None:
+        """Note the row before it is begun: nobody can ask a worker that is dead."""
+        self.write(f".{name}.row", b"" if row is None else b"%d" % row)
+
+    def read_row(self, name: str) -> int | None:
+        """The row that the last worker was at."""
+        try:
+            return int(self.read(f".{name}.row") or b"none")
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def remove_row(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self.system.rm_file(self.of(f".{name}.row"))
+
     # The manifest
 
     def read_manifest(self) -> Manifest | None:

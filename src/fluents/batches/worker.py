@@ -25,18 +25,20 @@ BEAT_SECONDS = 0.5
 
 
 class Heart:
-    """Remembers the last sign of life: when, which rows were underway, how many steps were done."""
+    """Remembers the last sign of life: when it was, in which shard, and how many steps were done."""
 
     def __init__(self) -> None:
-        self.moved = time.monotonic()
-        self.rows: list[int] = []
-        self.steps = 0
+        self.begin("")
 
-    def __call__(self, rows: Sequence[int], steps: int) -> None:
-        self.moved, self.rows, self.steps = time.monotonic(), list(rows), steps
+    def begin(self, file: str) -> None:
+        """A shard is begun."""
+        self.moved, self.file, self.steps = time.monotonic(), file, 0
+
+    def __call__(self, rows: Sequence[int], steps: int) -> None:  # noqa: ARG002 - they are noted elsewhere
+        self.moved, self.steps = time.monotonic(), steps
 
     def as_dict(self) -> dict[str, Any]:
-        return {"beat": {"rows": self.rows, "steps": self.steps, "memory": memory_used()}}
+        return {"beat": {"file": self.file, "steps": self.steps, "memory": memory_used()}}
 
 
 class _Speaking(Heart):
@@ -47,11 +49,9 @@ class _Speaking(Heart):
         self._say, self._said, self._lock = say, 0.0, threading.Lock()
 
     def __call__(self, rows: Sequence[int], steps: int) -> None:
-        changed = list(rows) != self.rows
         super().__call__(rows, steps)
         with self._lock:
-            # Which row is underway must be known at once: the next line may be the last.
-            if changed or self.moved - self._said > BEAT_SECONDS:
+            if self.moved - self._said > BEAT_SECONDS:
                 self._said = self.moved
                 self.say(self.as_dict())
 
@@ -77,6 +77,7 @@ def main() -> None:
         heart.say({"ready": True})
         while True:
             task = ShardTask.of(json.loads(tasks.get()))
+            heart.begin(task.file)
             heart.say({"done": asdict(stages.do(task, store, heart))})
     except (FluentsError, OSError) as error:
         heart.say({"fatal": told(error)})

@@ -20,17 +20,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from fluents.batches.stages import BatchSettings, ShardTask
-from fluents.batches.store import ShardFile
+from fluents.batches.store import ShardFile, ShardStore
 from fluents.errors import FluentsError
 
 Event: TypeAlias = Mapping[str, Any]
 """What a worker says: {"ready"}, {"beat": …}, {"done": …}, {"fatal": …} or {"lost": why}."""
 
 WAIT_SECONDS = 0.25
+START_SECONDS = 900.0
+"""So long a run waits for a first worker: a cloud may have to start a machine."""
 MAX_UNREADY = 3
 """So many workers in a row may die before they are ready; then the next would too."""
-MAX_LOSSES = 20
-"""A shard over which so many workers died is given up as a whole, and with it the run."""
+MAX_LOSSES = 10
+"""So many workers may die over a shard without a row that was in progress; then something else is wrong."""
 
 
 class WorkerError(FluentsError):
@@ -81,7 +83,6 @@ class _Seat:
     task: ShardTask | None = None
     is_ready: bool = False
     moved: float = field(default_factory=time.monotonic)
-    rows: list[int] = field(default_factory=list)
     steps: int = 0
 
 
@@ -97,8 +98,9 @@ class WorkerPool:
     that was underway is given up, becomes a failure, and the others go on.
     """
 
-    def __init__(self, source: WorkerSource, limits: PoolLimits) -> None:
-        self._source, self._limits = source, limits
+    def __init__(self, source: WorkerSource, limits: PoolLimits, store: ShardStore) -> None:
+        self._source, self._limits, self._store = source, limits, store
+        self._idle_since = time.monotonic()
         self._losses: Counter[str] = Counter()
         self._again: deque[ShardTask] = deque()
         self._unready = 0
@@ -111,32 +113,39 @@ class WorkerPool:
         seats: list[_Seat] = []
         try:
             waiting = next(tasks, None)
-            while True:
-                busy = [seat for seat in seats if seat.task is not None]
-                if waiting is None and not self._again and not busy:
-                    return
-                if len(seats) < self._limits.workers and (waiting or self._again) and len(seats) == len(busy):
+            while waiting or self._again or any(seat.task for seat in seats):
+                if waiting or self._again:
                     taken = {seat.place for seat in seats}
-                    place = next(place for place in range(self._limits.workers) if place not in taken)
-                    seats.append(_Seat(place, self._source.start(place)))
+                    free = [place for place in range(self._limits.workers) if place not in taken]
+                    seats += [_Seat(place, self._source.start(place)) for place in free]
                 for seat in seats:
-                    if seat.task is None and (self._again or waiting):
+                    # Not before it is ready: on a cluster it may have to wait for a machine that never comes.
+                    if seat.is_ready and seat.task is None and (self._again or waiting):
                         if self._again:
                             seat.task = self._again.popleft()
                         else:
                             seat.task, waiting = waiting, next(tasks, None)
                         assert seat.task is not None
-                        seat.moved, seat.rows, seat.steps = time.monotonic(), [], 0
+                        seat.moved, seat.steps = time.monotonic(), 0
                         seat.worker.begin(seat.task)
-                if any(seat.task is None for seat in seats) or len(seats) == self._limits.workers or waiting is None:
-                    self._source.wait([seat.worker for seat in seats], WAIT_SECONDS)
+                self._source.wait([seat.worker for seat in seats], WAIT_SECONDS)
                 for seat in list(seats):
                     if not self._heard(seat, on_shard):
                         seats.remove(seat)
+                self._check_begun(seats)
                 on_steps(self._steps + sum(seat.steps for seat in seats))
         finally:
             for seat in seats:
                 seat.worker.end()
+
+    def _check_begun(self, seats: Sequence[_Seat]) -> None:
+        if any(seat.is_ready for seat in seats) or not seats:
+            self._idle_since = time.monotonic()
+        elif time.monotonic() - self._idle_since > START_SECONDS:
+            raise WorkerError(
+                f"no worker could start within {START_SECONDS:g} seconds",
+                fix="check that the machines have room for one; on Ray, `ray status` shows what is missing",
+            )
 
     def _heard(self, seat: _Seat, on_shard: OnShard) -> bool:
         """Take in what a worker said; whether it is still there."""
@@ -146,14 +155,15 @@ class WorkerPool:
             elif "beat" in event:
                 beat = event["beat"]
                 seat.moved = max(seat.moved, time.monotonic() - beat.get("age", 0.0))
-                seat.rows, seat.steps = beat["rows"], beat["steps"]
+                if seat.task is not None and beat["file"] == seat.task.file:  # it may be about the one before
+                    seat.steps = beat["steps"]
                 if self._limits.memory and beat["memory"] > self._limits.memory:
                     used = f"{beat['memory'] / 2**20:,.0f} MB"
                     return self._lose(seat, f"used {used} of memory, more than `memory` allows", at_fault=True)
             elif "done" in event:
                 done = ShardFile(**event["done"])
                 self._steps += done.steps
-                seat.task, seat.rows, seat.steps, seat.moved = None, [], 0, time.monotonic()
+                seat.task, seat.steps, seat.moved = None, 0, time.monotonic()
                 on_shard(done)
             elif "fatal" in event:
                 fatal = event["fatal"]
@@ -172,15 +182,16 @@ class WorkerPool:
             if self._unready >= MAX_UNREADY:
                 raise WorkerError(f"{self._unready} workers in a row died before they were ready. The last: {why}")
         if seat.task is not None:
-            self._again.append(self._learnt(seat.task, seat.rows, why, at_fault))
+            self._again.append(self._learnt(seat.task, why, at_fault))
         return False
 
-    def _learnt(self, task: ShardTask, rows: Sequence[int], why: str, at_fault: bool) -> ShardTask:
+    def _learnt(self, task: ShardTask, why: str, at_fault: bool) -> ShardTask:
         self._losses[task.file] += 1
-        if self._losses[task.file] > MAX_LOSSES:
-            raise WorkerError(f"{MAX_LOSSES} workers died over one shard. The last: {why}", where=task.file)
-        if task.alone and rows:
-            return replace(task, given_up={**task.given_up, rows[0]: f"the worker {why}"})
+        if self._losses[task.file] - len(task.given_up) > MAX_LOSSES:
+            raise WorkerError(f"{MAX_LOSSES} workers were lost over one shard. The last {why}", where=task.file)
+        row = self._store.read_row(task.file) if task.alone else None
+        if row is not None:
+            return replace(task, given_up={**task.given_up, row: f"the worker {why}"})
         return replace(task, alone=at_fault or self._losses[task.file] > 1)
 
 
