@@ -290,3 +290,24 @@ def test_an_adapter_at_run_time_changes_the_answers(engine: Engine, real_weights
     with transcript_engine(real_weights, None) as plain:
         without = plain.continue_from(PROMPT, SHORT, 1, fresh=True)[0]
     assert [token.logprob for token in with_it.tokens] != [token.logprob for token in without.tokens]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model_cache")
+def test_procedures_side_by_side_come_in_order_each_with_its_own_answers() -> None:
+    """Not word for word as alone: batches change the last bits of the numbers."""
+    goals = {"soup": "Heat the soup in a pot.", "shirt": "Iron the shirt.", "door": "Paint the door red."}
+    wanted = [Procedure(id=name, goal=name, steps=(step, "Wait an hour.")) for name, step in goals.items()]
+    with open_tracker(model="tiny", at_once=2, min_confidence=0) as tracker:
+        traces = list(tracker.track_many(wanted))
+    assert [trace.procedure for trace in traces] == wanted
+    assert all(trace.covered is None for trace in traces)
+    for trace in traces:
+        said = " ".join(change.entity for change in trace.at(1)).lower()
+        assert trace.id in said, f"{trace.id}: {said}"
+    assert traces[0].provenance.decoding["at_once"] == 2
+
+
+def test_side_by_side_with_several_samples_is_refused() -> None:
+    with pytest.raises(InputError, match="`at_once` has no effect with several `samples`"):
+        open_tracker(model="tiny", at_once=2, samples=3)

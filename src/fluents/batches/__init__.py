@@ -397,6 +397,7 @@ class _Run:
         line = {
             "started": self._started.isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
+            "working": round(self._pool.working if self._pool else 0.0, 3),
             "engine": engine,
             "shards": len(did),
             "procedures": sum(one.procedures for one in did if one),

@@ -101,10 +101,13 @@ class WorkerPool:
     def __init__(self, source: WorkerSource, limits: PoolLimits, store: ShardStore) -> None:
         self._source, self._limits, self._store = source, limits, store
         self._idle_since = time.monotonic()
+        self._first_ready: float | None = None
         self._losses: Counter[str] = Counter()
         self._again: deque[ShardTask] = deque()
         self._unready = 0
         self._steps = 0
+        self.working = 0.0
+        """Seconds from the moment when the first worker was ready to the end."""
         self.lost: list[str] = []
         """Why workers were lost."""
 
@@ -135,6 +138,7 @@ class WorkerPool:
                 self._check_begun(seats)
                 on_steps(self._steps + sum(seat.steps for seat in seats))
         finally:
+            self.working = time.monotonic() - (self._first_ready or time.monotonic())
             for seat in seats:
                 seat.worker.end()
 
@@ -152,6 +156,7 @@ class WorkerPool:
         for event in seat.worker.events():
             if "ready" in event:
                 seat.is_ready, seat.moved, self._unready = True, time.monotonic(), 0
+                self._first_ready = self._first_ready or time.monotonic()
             elif "beat" in event:
                 beat = event["beat"]
                 seat.moved = max(seat.moved, time.monotonic() - beat.get("age", 0.0))
