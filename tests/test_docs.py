@@ -35,7 +35,7 @@ def test_links_between_the_docs_lead_somewhere() -> None:
 PYTHON = [page for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))) if "```python" in page.read_text()]
 """The pages with Python to run. After ```python may stand the extra that a block needs."""
 
-EXTRAS = {"train": "peft", "embed": "sentence_transformers"}
+EXTRAS = {"train": "peft", "embed": "sentence_transformers", "batch": "duckdb"}
 
 SHORTER = {
     'data=["openpi"], out="runs/mine"': 'data=["fluents"], out="runs/mine", limit=2, epochs=1',
