@@ -76,7 +76,7 @@ def query(folder: str | Path, question: str = "changes") -> duckdb.DuckDBPyRelat
     except duckdb.Error as error:
         raise _query_error(error, folder) from None
     if relation is None:
-        raise QueryError("this is no query", fix=f"give SELECT …, or a view: {', '.join(VIEWS)}")
+        raise QueryError("this statement returns no rows", fix=f"give SELECT …, or a view: {', '.join(VIEWS)}")
     return relation
 
 

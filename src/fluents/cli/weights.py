@@ -112,7 +112,7 @@ def export(
 ) -> None:
     """Export base weights as a transformers folder, for `fluents train neural --model`. Needs the extra `train`.
 
-    Example: `fluents weights export --out models/base`
+    Example: `fluents weights export --out models/tiny`
     """
     if name != "tiny":
         raise InputError(f"{name} cannot be exported", fix="export tiny")

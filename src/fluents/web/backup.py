@@ -100,7 +100,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
     ):
         raise InputError(_NOT_A_BACKUP, fix="give a file that /backup made") from None
     except SQLAlchemyError:
-        raise InputError("this backup does not fit together", fix="make it again") from None
+        raise InputError("the records in this backup contradict each other", fix="download the backup again") from None
     names = ("documents", "jobs", "traces", "corrections")
     return Restored(**{name: added[name] for name in names}, skipped=skipped)
 
