@@ -6,7 +6,7 @@
 
 The tracker answers all of fluents:dev, which takes minutes; answers are kept in --answers FOLDER and used again. A
 change is right where its match reaches `readers.RIGHT`. The default cut is the highest that costs at most one point of
-soft F1.
+soft F1 and leaves three changes per step; if none does, everything is shown.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ FOLDS = 7
 CUTS = tuple(round(0.05 * number, 2) for number in range(11))
 MAX_LOSS = 1.0
 """Points of soft F1 that the default cut may cost."""
+MIN_CHANGES = 3.0
+"""Changes per step that the default cut must leave."""
 _SCALE = 2**20
 
 
@@ -144,7 +146,8 @@ def study(answered: Sequence[Answered]) -> ConfidenceModel:
     for cut, (precision, recall, f1, count) in scores.items():
         print(f"{cut:5.2f}{precision:7.1f}{recall:7.1f}{f1:9.1f}{count:16.2f}")
     best = max(f1 for _, _, f1, _ in scores.values())
-    cut = max(cut for cut, (_, _, f1, _) in scores.items() if f1 >= best - MAX_LOSS)
+    kept = (cut for cut, (_, _, f1, count) in scores.items() if f1 >= best - MAX_LOSS and count >= MIN_CHANGES)
+    cut = max(kept, default=0.0)
     print(f"default cut: {cut}")
     return replace(fitted(answered), min_confidence=cut)
 

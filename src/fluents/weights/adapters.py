@@ -81,8 +81,8 @@ def _transcript(base: str, sha256: str) -> Adapter:
 
 _SHIPPED = (
     _transcript("tiny", "99a07ad2863386869f6bdd353d2273c6868c253102c2ac244d8bf8464fb979a9"),
-    _transcript("small", "8aa89fd42eaa3aa623cf95faaee5aba4ed63019a7d9768283002f7534eff20e1"),
-    _transcript("base", "81afe35de9adc3867e930ec48594f0fa8100e1654de78a6eb6e5f59c71bc9ab6"),
+    _transcript("small", "7b5a129f2ed299dfc19565d9f4d7bf23ed4d2cf241bd7c389c3249d89fb9c692"),
+    _transcript("base", "0bde4473a355108db507ba6c18e671d5e08b274c1a6fd830b0cacf1be85d6a3e"),
     _openpi(
         "openpi-c", "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45", "for tiny, trained on OpenPI-C"
     ),
