@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--procedures", type=int, default=24)
     parser.add_argument("--steps", type=int, default=4, help="of each procedure")
     parser.add_argument("--at-once", type=int, default=8)
+    parser.add_argument("--threads", type=int, help="of the engine; default: as many as there are idle processors")
     parser.add_argument("--many", type=int, default=100_000, help="procedures of the larger run for memory")
     chosen = parser.parse_args()
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
@@ -56,7 +57,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fluents-batch-") as name:
         folder = Path(name)
         for size in sizes if "embedded" in chosen.only else ():
-            embedded(size, chosen.procedures, chosen.steps, chosen.at_once)
+            embedded(size, chosen.procedures, chosen.steps, chosen.at_once, chosen.threads)
         for size in sizes if "workers" in chosen.only else ():
             workers(folder, size, chosen.procedures, chosen.steps)
         if "replay" in chosen.only or "ray" in chosen.only:
@@ -106,14 +107,14 @@ class Recorded:
         return answers
 
 
-def embedded(size: str, count: int, steps: int, at_once: int) -> None:
+def embedded(size: str, count: int, steps: int, at_once: int, threads: int | None) -> None:
     wanted = gold(count, steps)
     total = sum(len(trace.procedure.steps) for trace in wanted)
     print(f"\n{size}: {len(wanted)} procedures, {total} steps", flush=True)
     found: dict[int, tuple[float, float]] = {}
     for slots in (1, at_once):
         model = open_embedded(size)
-        with transcript_engine(model.base_path(), model.adapter.path, at_once=slots) as engine:
+        with transcript_engine(model.base_path(), model.adapter.path, threads=threads, at_once=slots) as engine:
             recorded = Recorded(engine)
             tracker = TranscriptTracker(TranscriptSettings(model=size, at_once=slots), recorded)
             started, busy = time.perf_counter(), time.process_time()

@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def soak(folder: Path, kills: int, chance: random.Random) -> None:
-    count = 400 * kills
+    count = 1000 * kills  # enough that the run is not over before the last kill
     source, recorded = write_input(folder, count)
     calm, out = folder / "calm", folder / "out"
     started = time.monotonic()

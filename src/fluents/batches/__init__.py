@@ -26,8 +26,8 @@ from fluents.trackers import TrackerOptions
 EngineName: TypeAlias = Literal["local", "ray"]
 
 SHARD_SIZE = 50
-"""Procedures: small enough that little is lost with a worker and none is left with a long one at the end, large enough
-that starting a shard costs nothing (`benchmarks/batch_simulation.py`)."""
+"""Procedures. On many workers that often fail, fewer are better (`benchmarks/batch_simulation.py`); but the slots of an
+embedded model run empty at the end of each shard."""
 TIMEOUT = 600.0
 """Seconds without a sign of life: the longest answers of large models on few cores stay below."""
 
