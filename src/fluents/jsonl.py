@@ -224,22 +224,29 @@ def read_lines(path: str | Path, *, binary: bytes | None = None) -> Generator[tu
     stream = open_input(path)
     name = "standard input" if str(path) == "-" else str(path)
     try:
-        number = 0
-        while line := stream.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            where = f"{name}:{number}"
-            if binary and number == 1 and line.startswith(binary):
-                yield where, line + stream.read()
-                return
-            if len(line) > MAX_LINE_BYTES:
-                fix = "check that this is JSONL, with one record per line"
-                raise InputError(f"this line is longer than {MAX_LINE_BYTES // 2**20} MB", where=where, fix=fix)
-            if line.strip():
-                yield where, line
+        yield from lines_of(stream, name, binary=binary)
     finally:
         _close(stream)
+
+
+def lines_of(
+    stream: IO[bytes] | io.BufferedIOBase, name: str, *, binary: bytes | None = None
+) -> Generator[tuple[str, bytes]]:
+    """Likewise, of a stream that is open."""
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        where = f"{name}:{number}"
+        if binary and number == 1 and line.startswith(binary):
+            yield where, line + stream.read()
+            return
+        if len(line) > MAX_LINE_BYTES:
+            fix = "check that this is JSONL, with one record per line"
+            raise InputError(f"this line is longer than {MAX_LINE_BYTES // 2**20} MB", where=where, fix=fix)
+        if line.strip():
+            yield where, line
 
 
 def _close(stream: IO[bytes]) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fluents.data.corpus import read_compact
+from fluents.data.corpus import judged_procedures, read_compact
 from fluents.data.datasets import load_traces
 from fluents.errors import InputError
 from fluents.text.embedders import Embedder, Vectors, load_embedder
@@ -34,6 +38,9 @@ def test_the_compact_form_is_read(tmp_path: Path) -> None:
     ("text", "line", "expected"),
     [
         ("1. Go.\n", 1, "## Goal"),
+        ("1. Go.\n2. Stop.\n", 1, "## Goal"),
+        ("## | t\n1. Go.\n", 1, "## Goal"),
+        (f"## Goal\n{'1' * 5000}. Go.\n", 2, "1. Text"),
         ("## Goal | t\n2. Go.\n", 2, "1. Text"),
         ("## Goal | t\n+ a | b | c | d\n", 2, "1. Text"),
         ("## Goal | t\n1. Go.\n+ a | b | c\n", 3, "entity"),
@@ -49,7 +56,111 @@ def test_a_line_out_of_place_is_an_error_that_names_it(tmp_path: Path, text: str
     assert caught.value.where == f"{file}:{line}"
 
 
-@pytest.mark.parametrize("split", ["train", "dev", "test"])
+JUDGED = """## Boil pasta | cooking
+1. Fill the pot and light the stove.
+T1 pot | fullness | empty | full
+T2 stove | state | off | on
+P2 burner | state | off | on
+T1 pot | contents | nothing | water
+F pot | color | grey | red
++ kitchen | brightness | dark | lit
+2. Wait until it boils, then turn off the stove.
+T1 water | temperature | cold | boiling
+T2 Stove | state | lit | off
+T3 stove | state | hot | cooling
++ pot | fullness | half full | full
+? Somebody burns a finger. | m s
+"""
+
+
+def test_judged_claims_and_events_are_read(tmp_path: Path) -> None:
+    (tmp_path / "pasta.txt").write_text(JUDGED)
+    (tmp_path / "pasta.txt.gz").write_bytes(gzip.compress(JUDGED.encode()))
+    (pasta,) = judged_procedures(tmp_path / "pasta.txt")
+    assert [pasta] == list(judged_procedures(tmp_path / "pasta.txt.gz"))
+    first, second = pasta.claims
+    assert [(claim.verdict, claim.meaning) for claim in first] == [
+        ("T", 1),
+        ("T", 2),
+        ("P", 2),
+        ("T", 1),
+        ("F", None),
+        ("T", 3),
+    ]
+    assert [claim.meaning for claim in second] == [1, 2, 3, 4]
+    assert [(event.text, event.labels) for event in pasta.events] == [
+        ("Somebody burns a finger.", ("more likely", "no change"))
+    ]
+    assert [(c.step, c.entity, c.attribute, c.before, c.after) for c in pasta.trace.changes] == [
+        (1, "pot", "fullness", "empty", "full"),
+        (1, "stove", "state", "off", "on"),
+        (1, "kitchen", "brightness", "dark", "lit"),
+        (2, "water", "temperature", "cold", "boiling"),
+        (2, "Stove", "state", "on", "off"),  # begins where it was left; the pot was full already
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("T1 a | b | c | d\n", 1, "## Goal"),
+        ("## Goal\nT1 a | b | c | d\n", 2, "1. Text"),
+        ("## Goal\n? It rains. | s\n", 2, "1. Text"),
+        ("## Goal\n1. Go.\nT a | b | c | d\n", 3, "T1, P1, F"),
+        ("## Goal\n1. Go.\nT0 a | b | c | d\n", 3, "T1, P1, F"),
+        (f"## Goal\n1. Go.\nT{'1' * 5000} a | b | c | d\n", 3, "T1, P1, F"),
+        ("## Goal\n1. Go.\nF1 a | b | c | d\n", 3, "T1, P1, F"),
+        ("## Goal\n1. Go.\nF a | b | c\n", 3, "entity"),
+        ("## Goal\n1. Go.\n? It rains. | s m\n", 3, "each of 1 step"),
+        ("## Goal\n1. Go.\n? It rains. | x\n", 3, "s m l"),
+        ("## Goal\n1. Go.\n? | s\n", 3, "s m l"),
+        ("## Goal\n1. Go.\n? It rains. | s\n2. Stop.\n", 4, "after the last step"),
+        ("## Goal\n", 1, "has no steps"),
+    ],
+)
+def test_a_judgement_out_of_place_is_an_error_that_names_its_line(
+    tmp_path: Path, text: str, line: int, expected: str
+) -> None:
+    file = tmp_path / "bad.txt"
+    file.write_text(text)
+    with pytest.raises(InputError, match=expected) as caught:
+        list(judged_procedures(file))
+    assert caught.value.where == f"{file}:{line}"
+
+
+@pytest.mark.parametrize("data", [b"no gzip", gzip.compress(JUDGED.encode())[:-20], b"\x1f\x8b\x08\0\0\0\0\0\0\0junk"])
+def test_a_damaged_gzip_file_is_an_error(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "bad.txt.gz").write_bytes(data)
+    with pytest.raises(InputError, match="not a complete gzip file"):
+        list(judged_procedures(tmp_path / "bad.txt.gz"))
+    with pytest.raises(InputError, match="no such file"):
+        list(judged_procedures(tmp_path / "none.txt.gz"))
+
+
+_PIECES = st.sampled_from(["## Goal | t", "1. Go.", "2. Stop.", "T1", "P2", "F", "+", "?", " | ", "a | b | c | d", "s"])
+
+
+@given(st.lists(st.one_of(_PIECES, st.text(max_size=5), st.sampled_from(["\n", " "])), max_size=30).map("".join))
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.txt"
+    for content in (text, f"## Goal\n1. Go.\n{text}"):
+        file.write_bytes(content.encode())
+        for read in (read_compact, judged_procedures):
+            try:
+                assert all(list(read(file)))
+            except InputError as error:
+                assert str(error.where).startswith(f"{file}:")  # noqa: PT017
+
+
+def test_the_judged_procedures_have_the_sizes_the_card_gives() -> None:
+    procedures = list(judged_procedures())
+    claims = Counter(claim.verdict for one in procedures for step in one.claims for claim in step)
+    assert (len(procedures), sum(len(one.claims) for one in procedures)) == (192, 1432)
+    assert claims == {"T": 4899 + 1330, "P": 2857, "F": 5192}
+    assert sum(len(one.events) for one in procedures) == 576
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test", "judged"])
 def test_states_begin_where_they_were_left_and_nothing_is_said_twice(split: str) -> None:
     for trace in load_traces(f"fluents:{split}"):
         left: dict[tuple[str, str], str] = {}
@@ -77,7 +188,7 @@ def embed() -> Embedder:
 @pytest.fixture(scope="module")
 def vectors(embed: Embedder) -> dict[str, Vectors]:
     """Of every split, once: two thousand texts take a minute."""
-    return {split: embed(_texts(f"fluents:{split}")) for split in ("train", "dev", "test")}
+    return {split: embed(_texts(f"fluents:{split}")) for split in ("train", "dev", "test", "judged")}
 
 
 def _texts(source: str) -> list[str]:
@@ -86,7 +197,7 @@ def _texts(source: str) -> list[str]:
 
 @pytest.mark.slow
 def test_no_procedure_of_one_split_resembles_one_of_another(vectors: dict[str, Vectors]) -> None:
-    for ours, theirs in (("train", "dev"), ("train", "test"), ("dev", "test")):
+    for ours, theirs in (("train", "dev"), ("train", "test"), ("dev", "test"), ("judged", "dev"), ("judged", "test")):
         assert (vectors[ours] @ vectors[theirs].T).max() < 0.75
 
 

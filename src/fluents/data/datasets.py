@@ -32,7 +32,7 @@ DATASETS: dict[str, Dataset] = {
     "fluents": Dataset(
         "our own procedures of all domains with complete, consistent annotation",
         "",
-        ("train", "dev", "test"),
+        ("train", "dev", "test", "judged"),
         "fluents.data.corpus:load",
         shipped=True,
     ),
