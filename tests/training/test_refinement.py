@@ -37,6 +37,17 @@ TRACES = [
 ]
 
 
+JUDGED = """## Wash a cup
+1. Fill the sink with hot water.
+T1 sink | fullness | empty | full
+F sink | location | in kitchen | in garden
+2. Wash the cup.
+T1 cup | cleanness | dirty | clean
+3. Dry it.
++ cup | wetness | wet | dry
+"""
+
+
 def _stepped(sampled: list[float], advantages: list[float], logits: list[float]) -> list[float]:
     """The probabilities of two answers after one step down the gradient of the loss."""
     import torch
@@ -69,12 +80,12 @@ def test_the_annotation_becomes_likelier_though_it_was_not_sampled() -> None:
 
 
 def test_steps_share_a_sequence_until_a_line_is_dropped() -> None:
-    from fluents.training.advantages import JudgedAnswer
+    from fluents.training.advantages import RewardedAnswer
     from fluents.training.batch_sampling import SampledTokens
     from fluents.training.refinement import SampledStep, _sequences
 
     def step(prompt: list[int], *written: int) -> SampledStep:
-        return SampledStep(prompt, SampledTokens([*written], [-1.0] * len(written), True), JudgedAnswer((), 0.0, {}))
+        return SampledStep(prompt, SampledTokens([*written], [-1.0] * len(written), True), RewardedAnswer((), 0.0, {}))
 
     steps = [step([1, 2], 3, 9), step([1, 2, 3, 9, 4], 5, 6, 9), step([1, 2, 3, 9, 4, 5, 9, 7], 8, 9)]
     first, second = _sequences(steps, [[0.1] * 2, [0.2] * 3, [0.3] * 2])
@@ -87,14 +98,22 @@ def test_steps_share_a_sequence_until_a_line_is_dropped() -> None:
 
 
 def test_no_procedure_comes_again_before_all_have_come() -> None:
-    from fluents.training.examples import TranscriptExample
-    from fluents.training.refinement import RefinementSettings, _rounds
+    from fluents.training.refinement import RefinementSettings, RewardedProcedure, _rounds
 
-    examples = [TranscriptExample(_trace(str(number), "x", "a", "b", "c")) for number in range(6)]
-    first, second, third = _rounds(examples, RefinementSettings(rounds=3, procedures=3))
-    assert {example.trace.id for example in (*first, *second)} == set("012345")
+    procedures = [RewardedProcedure(_trace(str(number), "x", "a", "b", "c")) for number in range(6)]
+    first, second, third = _rounds(procedures, [], RefinementSettings(rounds=3, procedures=3))
+    assert {one.trace.id for one in (*first, *second)} == set("012345")
     assert len(third) == 3
-    assert [len(part) for part in _rounds(examples, RefinementSettings(rounds=2, procedures=128))] == [6, 6]
+    assert [len(part) for part in _rounds(procedures, [], RefinementSettings(rounds=2, procedures=128))] == [6, 6]
+
+
+def test_judged_procedures_are_a_share_of_each_round() -> None:
+    from fluents.training.refinement import RefinementSettings, RewardedProcedure, _rounds
+
+    annotated = [RewardedProcedure(_trace(str(number), "x", "a", "b", "c")) for number in range(9)]
+    judged = [one._replace(claims=((), (), ())) for one in annotated]
+    for drawn in _rounds(annotated, judged, RefinementSettings(rounds=3, procedures=10)):
+        assert [one.claims is None for one in drawn] == [True] * 4 + [False] * 6
 
 
 def test_what_cannot_be_refined_is_refused_before_the_work(tmp_path: Path) -> None:
@@ -102,10 +121,12 @@ def test_what_cannot_be_refined_is_refused_before_the_work(tmp_path: Path) -> No
     from fluents.training.refinement import refine_adapter
 
     fl.save([_trace("Short", "x", "One step.")], tmp_path / "short.jsonl")
+    (tmp_path / "short.txt").write_text("## Short\n1. One step.\nT1 x | state | old | new\n")
     for adapter, options, what in (
         ("both", {}, "only transcript-1 can be refined"),
         ("transcript-tiny", {"samples": 1}, "`samples` is 1"),
         ("transcript-tiny", {"data": tmp_path / "short.jsonl"}, "no procedure in `data` has 3 to 8 steps"),
+        ("transcript-tiny", {"judged": tmp_path / "short.txt"}, "no procedure in `judged` has 3 to 10 steps"),
     ):
         given: dict[str, Any] = options
         with pytest.raises(InputError, match=what):
@@ -142,7 +163,16 @@ def test_a_run_resumes_and_its_adapter_is_tracked_with(
     monkeypatch.setattr(training, "load_model", lambda *_: deepcopy(loaded))
     monkeypatch.setattr(training, "best_device", lambda: "cpu")
     fl.save(TRACES, tmp_path / "mine.jsonl")
-    options: dict[str, Any] = {"rounds": 2, "procedures": 1, "samples": 2, "max_tokens": 16, "learning_rate": 1e-3}
+    judged = tmp_path / "judged.txt"
+    judged.write_text(JUDGED)
+    options: dict[str, Any] = {
+        "judged": judged,
+        "rounds": 2,
+        "procedures": 2,
+        "samples": 2,
+        "max_tokens": 16,
+        "learning_rate": 1e-3,
+    }
 
     # What the update takes for the log-probabilities at sampling is what training computes for the same tokens.
     apart: list[float] = []
@@ -161,6 +191,7 @@ def test_a_run_resumes_and_its_adapter_is_tracked_with(
     assert apart[0] < 1e-2
     log = [event for event in events if "reward" in event]
     assert [(entry["round"], 0 <= entry["reward"] <= 1) for entry in log] == [(1, True), (2, True)]
+    assert all(0 <= entry["judged_reward"] <= 1 for entry in log)
     shares = [event["round"] + event["share"] for event in events if "share" in event]
     assert shares == sorted(shares)
     assert shares[-1] == 3.0
@@ -183,13 +214,16 @@ def test_a_run_resumes_and_its_adapter_is_tracked_with(
     assert all(np.allclose(ours.pairs[name][1], theirs.pairs[name][1], atol=1e-4) for name in ours.pairs)
     with pytest.raises(InputError, match="differ in refinement\n"):
         refinement.refine_adapter(*begin, **options | {"samples": 3})
+    judged.write_text(JUDGED.replace("T1", "P1"))
+    with pytest.raises(InputError, match=r"differ in .*judged"):
+        refinement.refine_adapter(*begin, **options)
 
     # It is another adapter than the one it began with, for the same base weights.
     began = read_adapter(open_adapter("transcript-tiny").path)
     assert (began.rank, began.alpha) == (ours.rank, ours.alpha)
     assert any(np.abs(ours.pairs[name][1] - began.pairs[name][1]).max() > 1e-4 for name in ours.pairs)
     adapter = open_adapter(refined)
-    assert adapter.facts.data == ("fluents:train", "mine.jsonl")
+    assert adapter.facts.data == ("fluents:train", "mine.jsonl", "judged.txt")
     trace = fl.track(TRACES[0].procedure, adapter=refined)
     assert trace.provenance.model == f"smollm2-135m-instruct + {adapter.name}"
     assert trace.changes

@@ -106,6 +106,9 @@ def refine(
     ] = [  # noqa: B006
         "fluents"
     ],
+    judged: Annotated[
+        str | None, typer.Option(help="File of judged procedures, or fluents:judged: 60 % of each round.")
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="GGUF file of the base weights, if they are not tiny, small or base.")
     ] = None,
@@ -117,6 +120,8 @@ def refine(
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
     """Refine a trained adapter: sample its answers, and reward those that agree with the annotation (soft F1).
+
+    With --judged, answers to judged procedures are rewarded for what was judged true instead.
 
     Needs a GPU for more than a few procedures. An interrupted run continues after its last complete round when you
     start it again. The result averages the weights of the last half of the rounds.
@@ -137,6 +142,7 @@ def refine(
             adapter,
             data,
             out,
+            judged=judged,
             model=model,
             rounds=rounds,
             procedures=procedures,

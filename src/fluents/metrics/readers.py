@@ -127,17 +127,17 @@ class MatchedPair(NamedTuple):
 
 def matched_pairs(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> list[MatchedPair]:
     """The pairs of a step that have anything in common, in the order of the gold changes."""
-    return _pairs(_likeness(gold, pred))
+    return _pairs(likeness(gold, pred))
 
 
 def match_values(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> list[float]:
     """For each prediction the ROUGE-L with the gold change it is matched to, 0 where it is matched to none."""
-    return _matched(_likeness(gold, pred))
+    return _matched(likeness(gold, pred))
 
 
 def soft_f1(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> tuple[float, list[float]]:
     """The soft F1 of a step, and what each prediction adds to it: F1 minus F1 without the prediction."""
-    table = _likeness(gold, pred)
+    table = likeness(gold, pred)
 
     def f1(part: Floats) -> float:
         return _soft(len(gold), part.shape[1], sum(_matched(part)))[2]
@@ -146,7 +146,7 @@ def soft_f1(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> tuple[f
     return whole, [whole - f1(np.delete(table, column, axis=1)) for column in range(len(pred))]
 
 
-def _likeness(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> Floats:
+def likeness(gold: Sequence[StateChange], pred: Sequence[StateChange]) -> Floats:
     """The ROUGE-L of every gold change (a row) with every prediction (a column)."""
     meant, said = ([Answer.of_sentence(change.templated) for change in side] for side in (gold, pred))
     found = [rouge(one, other) for one in meant for other in said]

@@ -3,7 +3,8 @@
 `train adapter` teaches the words of the annotation, after annotated earlier steps. A tracker goes on from its own
 answers and is scored by soft F1 (`fluents.metrics.readers`). So here the model answers procedures several times, seeing
 what it said before; `fluents.training.advantages` says how good each token was; a clipped policy gradient makes the
-good ones likelier, with the likelihood of the annotation mixed in.
+good ones likelier, with the likelihood of the annotation mixed in. Where claims were judged, the judgements take the
+place of soft F1: annotation names one wording of what people think worth saying, judgements tell true from false.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from fluents.data.corpus import JUDGED, JudgedClaim, judged_procedures
 from fluents.data.file_formats import read_traces
 from fluents.download import sha256_of
 from fluents.errors import InputError, needs_extra
+from fluents.metrics.readers import soft_f1
 from fluents.prompts.transcript import VERSION, Transcript
 from fluents.records import Trace
 from fluents.trackers.embedded import Sampling
@@ -33,7 +38,15 @@ from fluents.training.adapter import (
     sources,
 )
 from fluents.training.adapter_file import load_adapter, read_adapter
-from fluents.training.advantages import JudgedAnswer, answer_advantages, judged, token_advantages, usual_gain
+from fluents.training.advantages import (
+    Reward,
+    RewardedAnswer,
+    answer_advantages,
+    judged_reward,
+    rewarded,
+    token_advantages,
+    usual_gain,
+)
 from fluents.training.base_model import encode
 from fluents.training.batch_sampling import GROUPED, SampledTokens, generate
 from fluents.training.checkpoint_state import finite, load_mean, log_so_far
@@ -70,6 +83,10 @@ class RefinementSettings:
     min_steps: int = 3
     max_steps: int = 8
     """Of the procedures that are taken."""
+    judged_share: float = 0.6
+    """Of the procedures of a round, where judged ones are given."""
+    max_judged_steps: int = 10
+    """Of a judged procedure: most of ours are longer than what `data` has."""
     max_tokens: int = 176
     """Of an answer."""
     context: int = 1152
@@ -89,6 +106,7 @@ def refine_adapter(
     data: str | Path | Sequence[str | Path] = ("fluents",),
     out: str | Path = "runs/refined",
     *,
+    judged: str | Path | None = None,
     model: str | Path | None = None,
     rounds: int = 6,
     procedures: int = 128,
@@ -100,10 +118,11 @@ def refine_adapter(
 ) -> Path:
     """Refine an adapter that reads transcripts, by policy gradient on soft F1; returns the path of `out`/adapter.gguf.
 
-    `adapter` is a shipped one by name or a file; a dataset's name in `data` means its train split; `model` is needed
-    only for an adapter of a GGUF file that fluents does not know. A `learning_rate` of None is chosen by the base
-    weights. `report` is told how far the run is, and of every round. A run that was interrupted goes on after its last
-    whole round.
+    `adapter` is a shipped one by name or a file; a dataset's name in `data` means its train split. `judged` is a file
+    of judged procedures, or "fluents:judged"; they are drawn along with those of `data`, and rewarded by their
+    judgements. `model` is needed only for an adapter of a GGUF file that fluents does not know. A `learning_rate` of
+    None is chosen by the base weights. `report` is told how far the run is, and of every round. A run that was
+    interrupted goes on after its last whole round.
 
     >>> better = refine_adapter("runs/mine/adapter.gguf", data=["fluents", "mine.jsonl"], out="runs/better")
     """
@@ -127,23 +146,33 @@ def refine_adapter(
     if samples < 2:
         raise InputError(f"`samples` is {samples}, but answers are compared with each other", fix="use at least 2")
     taught, _ = sources(data, ())
-    examples = [TranscriptExample(t) for source in taught for t in read_traces(source) if _is_usable(t, settings)]
-    if not examples:
+    annotated = [
+        RewardedProcedure(trace)
+        for source in taught
+        for trace in read_traces(source)
+        if _is_usable(trace, settings, settings.max_steps)
+    ]
+    if not annotated:
         what = f"no procedure in `data` has {settings.min_steps} to {settings.max_steps} steps that are all annotated"
         raise InputError(what, fix="give other `data`")
-    names = dict.fromkeys((*facts.data, *(Path(source).name for source in taught)))
+    with_claims = [] if judged is None else _judged(judged, settings)
+    examples = [procedure.example for procedure in (*annotated, *with_claims)]
+    names = dict.fromkeys(
+        (*facts.data, *(Path(source).name for source in (*taught, *([] if judged is None else [judged]))))
+    )
     base, folder, tell = embedded.base_path(), Path(out), report or (lambda _: None)
     about = {
         "refinement": asdict(settings),
         "base": sha256_of(base),
         "adapter": embedded.adapter.sha256,
         "data": digest(examples),
+        "judged": _claims_digest(with_claims),
     }
     log = log_so_far(folder / LOG, about)
     averaged = math.ceil(rounds / 2)
     run = _adapter_run(base, path, folder, settings, kept=averaged)
     run.resume(len(log))
-    for number, drawn in enumerate(_rounds(examples, settings), start=1):
+    for number, drawn in enumerate(_rounds(annotated, with_claims, settings), start=1):
         if number <= len(log):
             continue
         log.append(_round(run, number, drawn, settings, log[-1]["updates"] if log else 0, tell))
@@ -155,16 +184,54 @@ def refine_adapter(
     return run.finish(facts, {"refinement": asdict(settings), "procedures": len(examples), "log": log})
 
 
-def _is_usable(trace: Trace, settings: RefinementSettings) -> bool:
+class RewardedProcedure(NamedTuple):
+    """A procedure with its annotation and, if claims were judged, with those of each step."""
+
+    trace: Trace
+    claims: tuple[tuple[JudgedClaim, ...], ...] | None = None
+
+    @property
+    def example(self) -> TranscriptExample:
+        return TranscriptExample(self.trace)
+
+    def reward(self, step: int) -> Reward:
+        """How answers to a step are rewarded."""
+        if self.claims is None:
+            return partial(soft_f1, self.trace.at(step))
+        return partial(judged_reward, self.claims[step - 1])
+
+
+def _judged(source: str | Path, settings: RefinementSettings) -> list[RewardedProcedure]:
+    found = [
+        RewardedProcedure(procedure.trace, procedure.claims)
+        for procedure in judged_procedures(None if str(source) == JUDGED else source)
+        if _is_usable(procedure.trace, settings, settings.max_judged_steps)
+    ]
+    if not found:
+        most = settings.max_judged_steps
+        what = f"no procedure in `judged` has {settings.min_steps} to {most} steps and a true change"
+        raise InputError(what, where=source, fix="give another file")
+    return found
+
+
+def _claims_digest(procedures: Iterable[RewardedProcedure]) -> str:
+    found = sha256()
+    for procedure in procedures:
+        for step in procedure.claims or ():
+            for claim in step:
+                found.update(claim.model_dump_json(exclude_defaults=True).encode() + b"\n")
+    return found.hexdigest()
+
+
+def _is_usable(trace: Trace, settings: RefinementSettings, most: int) -> bool:
     steps = len(trace.procedure.steps)
-    fits = settings.min_steps <= steps <= settings.max_steps
-    return bool(trace.changes) and fits and len(trace.covered_steps) == steps
+    return bool(trace.changes) and settings.min_steps <= steps <= most and len(trace.covered_steps) == steps
 
 
 def _round(
     run: AdapterRun,
     number: int,
-    examples: Sequence[TranscriptExample],
+    procedures: Sequence[RewardedProcedure],
     settings: RefinementSettings,
     before: int,
     report: Report,
@@ -177,8 +244,8 @@ def _round(
     began = time.monotonic()
     rng = random.Random(f"{settings.seed}-{number}")  # of the round alone, so that a resumed run draws the same
     torch.manual_seed(settings.seed * 1000 + number)
-    groups = sample_procedures(run, [example.trace for example in examples], settings, lambda done: tell(done / 2))
-    items = [*weighed_tokens(run, groups), *_annotations(run, examples, settings)]
+    groups = sample_procedures(run, procedures, settings, lambda done: tell(done / 2))
+    items = [*weighed_tokens(run, groups), *_annotations(run, [one.example for one in procedures], settings)]
     cut = list(batches(items, settings.batch, rng))
     updates = [cut[start : start + settings.accumulated] for start in range(0, len(cut), settings.accumulated)]
     for index, update in enumerate(updates, start=1):
@@ -187,15 +254,21 @@ def _round(
         falling = 1 - 0.9 * (number - 1 + done) / settings.rounds
         _update(run, update, settings, settings.learning_rate * rising * falling)
         tell(0.5 + done / 2)
-    answers = [step.answer for group in groups for sample in group for step in sample]
+    answers = _answers_of(groups)
+    judged = _answers_of(group for group, one in zip(groups, procedures, strict=True) if one.claims is not None)
     entry = {
         "round": number,
-        "reward": round(fmean(answer.f1 for answer in answers), 4),
+        "reward": round(fmean(answer.reward for answer in answers), 4),
+        **({"judged_reward": round(fmean(answer.reward for answer in judged), 4)} if judged else {}),
         "changes_per_step": round(fmean(len(answer.changes) for answer in answers), 2),
         "updates": before + len(updates),
         "seconds": round(time.monotonic() - began, 1),
     }
     return finite(entry)
+
+
+def _answers_of(groups: Iterable[Sequence[Sequence[SampledStep]]]) -> list[RewardedAnswer]:
+    return [step.answer for group in groups for sample in group for step in sample]
 
 
 def _adapter_run(base: Path, adapter: Path, out: Path, settings: RefinementSettings, kept: int) -> AdapterRun:
@@ -216,14 +289,24 @@ def _adapter_run(base: Path, adapter: Path, out: Path, settings: RefinementSetti
     return run
 
 
-def _rounds(examples: Sequence[TranscriptExample], settings: RefinementSettings) -> Iterator[list[TranscriptExample]]:
-    """The procedures of each round; none comes again before all have come."""
-    rng = random.Random(settings.seed)
-    size = min(settings.procedures, len(examples))
-    waiting: list[TranscriptExample] = []
+def _rounds(
+    annotated: Sequence[RewardedProcedure], judged: Sequence[RewardedProcedure], settings: RefinementSettings
+) -> Iterator[list[RewardedProcedure]]:
+    """The procedures of each round: annotated ones, and a share of judged ones if there are any."""
+    share = round(settings.judged_share * settings.procedures) if judged else 0
+    ours = _draws(annotated, settings.procedures - share, random.Random(settings.seed))
+    theirs = _draws(judged, share, random.Random(f"{settings.seed}-judged"))
     for _ in range(settings.rounds):
+        yield [*next(ours), *next(theirs)]
+
+
+def _draws(procedures: Sequence[RewardedProcedure], size: int, rng: random.Random) -> Iterator[list[RewardedProcedure]]:
+    """Again and again `size` procedures, or all if there are fewer; none comes again before all have come."""
+    size = min(size, len(procedures))
+    waiting: list[RewardedProcedure] = []
+    while True:
         if len(waiting) < size:
-            waiting += rng.sample(examples, len(examples))
+            waiting += rng.sample(procedures, len(procedures))
         yield waiting[:size]
         del waiting[:size]
 
@@ -233,27 +316,30 @@ class SampledStep(NamedTuple):
 
     prompt: list[int]
     written: SampledTokens
-    answer: JudgedAnswer
+    answer: RewardedAnswer
 
 
 def sample_procedures(
-    run: AdapterRun, traces: Sequence[Trace], settings: RefinementSettings, tell: Callable[[float], None]
+    run: AdapterRun,
+    procedures: Sequence[RewardedProcedure],
+    settings: RefinementSettings,
+    tell: Callable[[float], None],
 ) -> list[list[list[SampledStep]]]:
     """For each procedure the samples, each with its steps, as far as there is room for the transcript."""
-    rows = [trace for trace in traces for _ in range(settings.samples)]
-    transcripts = [Transcript(trace.procedure) for trace in rows]
+    rows = [one for one in procedures for _ in range(settings.samples)]
+    transcripts = [Transcript(one.trace.procedure) for one in rows]
     found: list[list[SampledStep]] = [[] for _ in rows]
-    longest = max(len(trace.procedure.steps) for trace in rows)
+    longest = max(len(one.trace.procedure.steps) for one in rows)
     for step in range(1, longest + 1):
         prompts = {
             row: encode(run.tokenizer, transcripts[row].prompt)
-            for row, trace in enumerate(rows)
-            if len(found[row]) == step - 1 < len(trace.procedure.steps)
+            for row, one in enumerate(rows)
+            if len(found[row]) == step - 1 < len(one.trace.procedure.steps)
         }
         prompts = {row: ids for row, ids in prompts.items() if len(ids) + settings.max_tokens <= settings.context}
         for (row, prompt), written in zip(prompts.items(), _answers(run, prompts.values(), settings), strict=True):
             text = run.tokenizer.decode(written.ids[: len(written.ids) - written.ended], skip_special_tokens=False)
-            answer = judged(text, rows[row].at(step), step, ended=written.ended)
+            answer = rewarded(text, step, rows[row].reward(step), ended=written.ended)
             transcripts[row].answer(answer.changes)
             found[row].append(SampledStep(prompt, written, answer))
         tell(step / longest)
