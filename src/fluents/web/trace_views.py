@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -73,11 +74,16 @@ def trace_view(kept: KeptTrace, filters: Filters = Filters()) -> TraceView:  # n
     )
 
 
+_rating = threading.Lock()
+"""A page asks for a trace and its views at once: the second waits for the ratings of the first."""
+
+
 def rated(trace: Trace) -> Trace:
     """The trace with the built-in ratings for the goal, where it has none."""
     if not trace.changes or any(one.rater == RATER and one.step is None for one in trace.salience):
         return trace
-    return _rated(jsonl.dumps(trace))
+    with _rating:
+        return _rated(jsonl.dumps(trace))
 
 
 @lru_cache(maxsize=8)
