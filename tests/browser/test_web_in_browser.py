@@ -165,7 +165,7 @@ def test_from_a_pasted_text_to_a_corrected_downloaded_table(browser: Browser, tm
         fried = item(tab, "raw → fried")
         fried.get_by_role("button", name="Edit").click()
         fried.get_by_label("after").fill("crisp")
-        fried.get_by_role("button", name="Keep").click()
+        fried.get_by_role("button", name="Save").click()
         tab.get_by_role("button", name="Add a change to step 4").click()
         form = tab.locator(".words-form")
         for field, words in {"entity": "plate", "attribute": "content", "before": "empty", "after": HOSTILE}.items():
@@ -283,8 +283,10 @@ def test_a_cancelled_job_stops_keeps_its_steps_and_goes_on(browser: Browser, tmp
         give(tab)
         tab.get_by_role("button", name="Track the changes").click()
         expect(tab.locator("li.change").first).to_be_visible()
-        tab.get_by_role("button", name="Cancel").click()
+        with tab.expect_event("requestfinished", lambda one: one.url.endswith("/events")):
+            tab.get_by_role("button", name="Cancel").click()
         expect(tab.get_by_text(re.compile("Cancelled after [1-3] of 4 steps"))).to_be_visible(timeout=2_000)
+        expect(tab.get_by_text("The connection to the server is lost")).to_be_hidden()
         assert serious_faults(tab) == {}
         tab.reload()
         expect(tab.locator("li.change").first).to_be_visible()
@@ -347,8 +349,24 @@ def test_a_saved_web_page_is_opened_and_gold_that_is_none_is_refused(
         expect(tab.locator(".editor textarea")).to_have_count(4)
         tracked(tab)
         tab.locator("summary", has_text="Compare").click()
-        tab.locator("#gold-file").set_input_files(tmp_path / "egg.html")
+        (tmp_path / "notes.txt").write_text("Sing a song. Sing another.", encoding="utf-8")
+        tab.locator("#gold-file").set_input_files(tmp_path / "notes.txt")
         expect(tab.get_by_role("alert")).to_contain_text("has no changes for these steps")
+        tab.get_by_role("link", name="Library").click()
+        expect(tab.get_by_role("link", name="Fry an egg").first).to_be_visible()
+        expect(tab.get_by_role("link", name="notes.txt")).to_have_count(0)
+
+
+def test_a_text_without_a_goal_goes_by_its_first_step_and_another_language_is_warned_of(
+    browser: Browser, quick: str
+) -> None:
+    with visiting(browser, quick) as tab:
+        tab.get_by_label("Text").fill("Die Zwiebeln schälen und in Butter anschwitzen.")
+        tab.get_by_role("button", name="Read the steps").click()
+        expect(tab.get_by_text("1 step was read.")).to_be_visible()
+        expect(tab.get_by_text("seems to be in German")).to_be_visible()
+        tab.get_by_role("link", name="Library").click()
+        expect(tab.get_by_role("link", name="Die Zwiebeln schälen")).to_be_visible()
 
 
 def test_markup_in_goal_and_steps_is_only_ever_text(browser: Browser, quick: str) -> None:

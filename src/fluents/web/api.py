@@ -22,6 +22,7 @@ from fluents.planning.trace_plan import plan
 from fluents.questions import ask
 from fluents.records import id_from
 from fluents.report.trace_page import trace_fragment
+from fluents.segmentation import language
 from fluents.version import __version__
 from fluents.web import backup
 from fluents.web.guard import TOKEN, GuardRules, RefusedError, digest
@@ -251,6 +252,7 @@ def _document(web: Services, document_id: str) -> Document:
         text=kept.text,
         name=kept.name,
         created=kept.created,
+        language=language(" ".join((kept.procedure.goal, *kept.procedure.steps))),
         warnings=kept.warnings,
         jobs=web.jobs.latest(document_id=document_id),
         traces=web.library.traces_of(document_id),

@@ -71,7 +71,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
         with store.writing() as session, gzip.open(stream) as unpacked:
             lines = _parsed(cast(IO[bytes], unpacked))
             if next(lines, {}).get(HEADER) != VERSION:
-                raise InputError(_NOT_A_BACKUP, fix="give a file that /backup made")
+                raise InputError(_NOT_A_BACKUP, fix="give a backup as it was downloaded")
             known: set[tuple[str, str]] = set()
             ended = False
             for line in lines:
@@ -98,7 +98,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
         ArithmeticError,
         AttributeError,
     ):
-        raise InputError(_NOT_A_BACKUP, fix="give a file that /backup made") from None
+        raise InputError(_NOT_A_BACKUP, fix="give a backup as it was downloaded") from None
     except SQLAlchemyError:
         raise InputError("the records in this backup contradict each other", fix="download the backup again") from None
     names = ("documents", "jobs", "traces", "corrections")

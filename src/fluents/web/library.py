@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -368,6 +369,7 @@ def _summaries(session: Session, rows: Sequence[DocumentRow]) -> list[DocumentSu
             "id": row.id,
             "goal": procedure.goal,
             "name": row.name,
+            "first_step": textwrap.shorten(next(iter(procedure.steps), ""), 80, placeholder=" …"),
             "created": moment(row.created),
             "steps": len(procedure.steps),
             "traces": traces.get(row.id, 0),

@@ -167,6 +167,8 @@ class DocumentSummary(BaseModel):
     id: str
     goal: str
     name: str | None
+    first_step: str
+    """Its first words, for where there is neither goal nor name."""
     created: datetime
     steps: int
     traces: int
@@ -189,6 +191,8 @@ class Document(BaseModel):
     """As it was given."""
     name: str | None
     created: datetime
+    language: str | None
+    """ISO 639-1, or null where it cannot be told."""
     warnings: list[str]
     jobs: list[Job]
     traces: list[TraceSummary]

@@ -70,7 +70,7 @@ export function listen(job, told) {
       if (stopped) return;
       if (!lost) told("lost", null);
       lost = true;
-      if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, 2000); // the browser gave up; we do not
+      if (source.readyState === EventSource.CLOSED && !stopped) timer = setTimeout(open, 2000); // the browser gave up; we do not
     });
   };
   open();

@@ -53,8 +53,9 @@ async function show(instead = false) {
     leave = left ?? leave;
   } catch (error) {
     if (mine !== turn) return;
+    const misspelt = error.where?.startsWith("path.") || error.where?.startsWith("query.");
     page.replaceChildren(h("h1", {}, error.status === 404 ? "This is not here any more" : "This cannot be shown"));
-    explain(error, page);
+    explain(misspelt ? { what: "nothing has this address", fix: "look for it in the library" } : error, page);
     page.append(h("p.actions", {}, button("Try again", () => show()), h("a", { href: "/" }, "Start anew")));
   }
   const chosen = instead ? [...content.querySelectorAll(".toolbar input")] : [];

@@ -104,8 +104,9 @@ export async function showDocument(page, id, app) {
 
   page.append(
     h("header.lead", {}, h("h1", {}, "Are these the steps?"),
-      h("p", {}, `${counted(kept.steps.length, "step")} were read`, kept.name ? [" from ", h("bdi", {}, kept.name)] : "", ". Correct them if need be, then track them.")),
+      h("p", {}, `${counted(kept.read_steps.length, "step")} ${kept.read_steps.length === 1 ? "was" : "were"} read`, kept.name ? [" from ", h("bdi", {}, kept.name)] : "", ". Correct them if need be, then track them.")),
     ...kept.warnings.map((words) => h("p.warning", {}, words)),
+    foreign(kept, app),
     h("div.columns", {},
       h("section.steps-box", {}, h("label.field", { for: "goal" }, "Goal ", goal), list,
         h("p.actions", {}, button("Add a step", () => edit((steps) => steps.push(""), texts().length), { kind: "plain" }), undo, back, status),
@@ -121,6 +122,14 @@ export async function showDocument(page, id, app) {
     removeEventListener("resize", fitAll);
     save().catch(() => tell("The last correction of the steps was not saved."));
   };
+}
+
+/** The embedded models know one language. */
+function foreign({ language }, app) {
+  if (!language || language === "en" || !app.server.trackers.some((one) => one.kind === "embedded")) return "";
+  const name = new Intl.DisplayNames("en", { type: "language" }).of(language);
+  return h("p.warning", {}, `The text seems to be in ${name}. tiny, small and base know English only: expect wrong changes. For ${name}, start `,
+    h("code", {}, "fluents web --model NAME --base-url URL"), ` with a language model that knows it.`);
 }
 
 /** As high as what is in it. CSS does that alone where it knows `field-sizing`. */

@@ -121,7 +121,7 @@ const STATES = { queued: "waiting", running: "being tracked", done: "", cancelle
 /** Texts of the library, each with what was done with it. */
 export function documentList(documents, more = () => null) {
   return h("ul.documents", {}, documents.map((one) =>
-    h("li", {}, h("span.main", {}, link(`/?document=${one.id}`, h("bdi", {}, one.goal || one.name || "Without a goal"))),
+    h("li", {}, h("span.main", {}, link(`/?document=${one.id}`, h("bdi", {}, one.goal || one.name || one.first_step))),
       h("span.facts", {}, counted(one.steps, "step"), " · ", one.traces ? `tracked ${one.traces === 1 ? "once" : `${one.traces} times`}` : "not tracked yet",
         STATES[one.state] ? ` · ${STATES[one.state]}` : "", " · ", day(one.created)),
       more(one)),

@@ -95,7 +95,8 @@ export async function showJob(page, id, app) {
     if (location.search === `?job=${id}` && job.trace) app.go(`/?trace=${job.trace}`, { instead: true });
   }
   function told(kind, data) {
-    if (kind === "lost") lost.hidden = false;
+    if (kind === "lost" && ENDED.includes(job.state)) stop(); // there is nothing more to hear
+    else if (kind === "lost") lost.hidden = false;
     else if (kind === "back") {
       lost.hidden = true;
       tell("Connected again.");

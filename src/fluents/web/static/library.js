@@ -26,7 +26,8 @@ export async function showLibrary(page, app) {
     const [texts, changes] = await Promise.all([get("/documents", { q: words }), words ? get("/search", meaning(words)) : null]);
     if (mine !== turn) return;
     results.replaceChildren();
-    if (changes) results.append(h("h2", {}, changes.total ? counted(changes.total, "change") : "No changes"), foundList(changes, words));
+    if (changes && !changes.total && !texts.total) results.append(h("h2", {}, "Nothing found"));
+    else if (changes) results.append(h("h2", {}, changes.total ? counted(changes.total, "change") : "No changes"), foundList(changes, words));
     if (words && texts.total) results.append(h("h2", {}, counted(texts.total, "text")));
     if (texts.items.length) results.append(textList(texts, words, find));
     else if (!words) results.append(h("div.empty", {}, h("p", {}, "Nothing here yet. What you track is kept on this machine, and found here again: by its words, or by what happens in it, as in ", h("i", {}, "becomes hot"), "."), h("p", {}, link("/", "Give a first text"))));
@@ -39,7 +40,7 @@ export async function showLibrary(page, app) {
   const restore = h("input.unseen", { type: "file", id: "restore", async onchange() {
     try {
       const got = await upload("/restore", restore.files[0]);
-      tell(`Restored ${counted(got.documents, "text")} and ${counted(got.traces, "trace")}${got.skipped ? `; ${got.skipped} were there already` : ""}.`);
+      tell(`Restored ${counted(got.documents, "text")} and ${counted(got.traces, "trace")}${got.skipped ? "; the rest was there already" : ""}.`);
       await find();
     } catch (error) {
       explain(error, page);
@@ -51,7 +52,7 @@ export async function showLibrary(page, app) {
     h("form.search", { role: "search", onsubmit: (event) => event.preventDefault() }, h("label", { for: "search" }, "Find "), box,
       h("span.hint", {}, "Words of a text, or what happens: ", h("i", {}, "becomes hot"), ", ", h("i", {}, "was closed"), ".")),
     results,
-    h("section.keep", {}, h("h2", {}, "Keep and use"), h("p.actions", {},
+    h("section.keep", {}, h("h2", {}, "Backup and training data"), h("p.actions", {},
       h("a.button", { href: address("/backup"), download: "" }, "Download a backup"),
       h("label.button", { for: "restore" }, "Restore a backup …"), restore,
       h("a.button", { href: address("/corrections/export"), download: "" }, "Download corrections as training data")),
@@ -63,11 +64,11 @@ export async function showLibrary(page, app) {
 
 function textList(first, words, find) {
   const more = (one) => button("Delete", async () => {
-    if (!(await confirmed(`Delete “${one.goal || one.name || "this text"}”?`, "Delete it", "Its traces and your judgements go with it. A backup keeps them."))) return;
+    if (!(await confirmed(`Delete “${one.goal || one.name || one.first_step}”?`, "Delete it", "Its traces and your judgements go with it. A backup keeps them."))) return;
     await remove(`/documents/${one.id}`);
     tell("Deleted.");
     await find();
-  }, { kind: "plain", "aria-label": `Delete ${one.goal || one.name || "this text"}` });
+  }, { kind: "plain", "aria-label": `Delete ${one.goal || one.name || one.first_step}` });
   return paged(first, (offset) => get("/documents", { q: words, offset }), (items) => documentList(items, more));
 }
 

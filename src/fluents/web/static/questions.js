@@ -13,7 +13,7 @@ export function questionPanel(id, trace) {
     const found = await post(`/traces/${id}/ask`, { question: box.value });
     answer.replaceChildren(h("ol.likelihoods", {}, found.likelihoods.map((one) =>
       h("li", {}, h("b", {}, one.step === 0 ? "Before" : `Step ${one.step}`),
-        h("span.sign", { title: one.change }, h("span", { "aria-hidden": "true" }, SIGNS[one.change] ?? "·"), ` ${one.change}`),
+        one.step === 0 ? h("span.sign") : h("span.sign", { title: one.change }, h("span", { "aria-hidden": "true" }, SIGNS[one.change] ?? "·"), ` ${one.change}`),
         one.rating ? h("span.rating", { title: "from 1, impossible, to 5, certain" }, h("meter", { min: 1, max: 5, value: one.rating, "aria-hidden": "true" }), ` ${one.rating.toFixed(1)} of 5`) : null,
         h("small", {}, one.reason ?? (one.step ? trace.procedure.steps[one.step - 1] : ""))))));
   }, { kind: "primary" });
@@ -28,7 +28,7 @@ export function planPanel(id, trace) {
   const find = button("Find a plan", async () => {
     const found = await post(`/traces/${id}/plan`, {});
     answer.replaceChildren(h("div", {},
-      h("p", {}, h("b", {}, OUTCOMES[found.status] ?? found.status), found.reason ? `: ${found.reason}` : "", ` (${found.planner})`),
+      h("p", {}, h("b", {}, OUTCOMES[found.status] ?? found.status), found.reason ? `: ${found.reason}` : "", ` (planner: ${found.planner})`),
       found.steps.length ? h("ol.plan", {}, found.steps.map((step) => h("li", { value: step }, trace.procedure.steps[step - 1] ?? ""))) : null,
       found.steps.length ? h("p.hint", {}, `${counted(found.steps.length, "step")} of ${trace.procedure.steps.length}; the numbers are those of the text.`) : null,
       found.unreachable.length ? h("p.hint", {}, "Out of reach: ", found.unreachable.map((fact) => Object.values(fact).join(" ")).join("; ")) : null,

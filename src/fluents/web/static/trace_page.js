@@ -10,7 +10,7 @@ const AT_ONCE = 15;
 
 export async function showTrace(page, id, app) {
   const [trace, { toolbar, article }] = await Promise.all([get(`/traces/${id}`), drawn(`/traces/${id}`)]);
-  const kept = await get(`/documents/${trace.document}`);
+  const job = trace.job ? await get(`/jobs/${trace.job}`) : null;
   app.title(trace.procedure.goal || trace.procedure.id);
   const judged = h("span.judged", { role: "status" });
   const lead = h("p.coach", {}, "Is it right? Mark a change ", h("b", {}, "✓"), " or ", h("b", {}, "✗"), ", or put your own words beside it with ", h("b", {}, "✎"),
@@ -58,7 +58,7 @@ export async function showTrace(page, id, app) {
   }
   function edit(item, change) {
     if (item.querySelector("form")) return;
-    const form = wordsForm(change.corrected ?? change, "Keep", async (words) => {
+    const form = wordsForm(change.corrected ?? change, "Save", async (words) => {
       await judge(item, change, "edited", words);
       form.remove();
       item.tools.edited.focus();
@@ -124,7 +124,6 @@ export async function showTrace(page, id, app) {
     if (article.classList.contains("filtered")) filter();
   };
 
-  const job = kept.jobs.find((one) => one.id === trace.job);
   const took = job?.started && job.ended ? ` in ${duration((new Date(job.ended) - new Date(job.started)) / 1000)}` : "";
   page.append(
     h("header.lead.trace-head", {}, h("h1", {}, h("bdi", {}, trace.procedure.goal || trace.procedure.id)),
@@ -217,7 +216,10 @@ function compareMenu(id, trace, app) {
       const [file] = picker.files;
       const kept = await upload(`/documents/upload?name=${encodeURIComponent(file.name.slice(-200))}`, file);
       const gold = kept.traces.find((one) => one.steps === trace.procedure.steps.length);
-      if (!gold) throw { what: `${file.name} has no changes for these steps`, fix: "open a file of traces, such as the JSONL that fluents writes" };
+      if (!gold) {
+        for (const one of kept.documents) await remove(`/documents/${one.id}`); // it was only kept for this
+        throw { what: `the file ${file.name} has no changes for these steps`, fix: "open a file of traces, such as the JSONL that fluents writes" };
+      }
       await app.go(`/?compare=${gold.id},${id}`);
     } catch (error) {
       explain(error, menu);
