@@ -1,12 +1,13 @@
 """How the offline method of `fluents ask` is learnt from CREPE's development split, and how well it does.
 
-    fluents track crepe:dev --model tiny -o dev.jsonl     # the states; any tracker will do
-    python benchmarks/crepe.py dev.jsonl                  # the table of docs/questions.md
-    python benchmarks/crepe.py dev.jsonl --write          # writes the shipped weights as well
+    fluents track crepe:dev -o dev.jsonl                        # the states; any tracker will do
+    fluents track fluents:judged -o judged.jsonl                # and those of our own events
+    python benchmarks/crepe.py dev.jsonl judged.jsonl           # the table of docs/questions.md
+    python benchmarks/crepe.py dev.jsonl judged.jsonl --write   # writes the shipped weights as well
 
-There is no training split, so every procedure is judged by weights learnt from the other folds. The odds of rare labels
-are chosen in those folds alone, in a cross-validation of their own; the penalty is fixed. The folds are drawn several
-times, and the interval is that of the first drawing.
+CREPE has no training split. So every procedure is judged by weights learnt from the other folds, and from our own
+events. The odds of rare labels are chosen in those folds alone, in a cross-validation of their own; the penalty is
+fixed. The folds are drawn several times, and the interval is that of the first drawing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluents import jsonl
+from fluents.data.corpus import judged_procedures
 from fluents.data.crepe import load
 from fluents.data.file_formats import read_traces
 from fluents.metrics.crepe import crepe
@@ -31,59 +33,77 @@ from fluents.scoring.score import Score
 from fluents.task_records import CrepeCase
 from fluents.text.embedders import StaticEmbedder
 
+EMBEDDER = StaticEmbedder()
 STATES: tuple[States, ...] = ("none", "all", "salient")
 PENALTY = 30.0
+DEV_WEIGHT = 3
+"""A procedure of CREPE counts for as many of ours: its events are those that the metric asks about."""
 FOLDS, INNER_FOLDS, DRAWINGS = 7, 5, 5
 POWERS = tuple(number / 10 for number in range(3, 11))
 """Odds on offer: how often no change comes for each time a label does, to these powers."""
 
 
 class Labelled(NamedTuple):
-    """One procedure: its case, its trace, and the features and labels of all its events."""
+    """One procedure: its case (None for our own events), its trace, and the features and labels of all its events."""
 
-    case: CrepeCase
+    case: CrepeCase | None
     trace: Trace
     columns: Columns
     labels: NDArray[np.intp]
 
 
 def main() -> None:
-    [path, *more] = sys.argv[1:]
-    traces = {trace.id: trace for trace in read_traces(path)}
+    [dev, judged, *more] = sys.argv[1:]
+    traces = {trace.id: trace for path in (dev, judged) for trace in read_traces(path)}
     for states in STATES:
-        data = list(labelled(list(load("dev")), traces, states))
-        scores = [cross_validated(data, states, drawing) for drawing in range(DRAWINGS)]
+        data, ours = list(labelled(list(load("dev")), traces, states)), list(own_events(traces, states))
+        scores = [cross_validated(data, ours, states, drawing) for drawing in range(DRAWINGS)]
         macro = [score["macro"]["f1"] for score in scores]
         low, high = scores[0].intervals()["macro"]["f1"]
         parts = ", ".join(f"{name} {scores[0][name]['f1']:.1f}" for name in LABELS)
         print(f"{states:8} {macro[0]:.1f} [{low:.1f}, {high:.1f}]; mean of {DRAWINGS}: {np.mean(macro):.1f}; {parts}")
     if "--write" in more:
-        without, with_ = (learnt(list(labelled(list(load("dev")), traces, states)), 0) for states in STATES[:2])
+        without, with_ = (
+            learnt(list(labelled(list(load("dev")), traces, states)), list(own_events(traces, states)), 0)
+            for states in STATES[:2]
+        )
         models = ShippedModels(without_states=without, with_states=with_)
         jsonl.write_text(WEIGHTS, models.model_dump_json(indent=1) + "\n")
 
 
 def labelled(cases: Sequence[CrepeCase], traces: dict[str, Trace], states: States) -> Iterator[Labelled]:
-    embedder = StaticEmbedder()
+    """CREPE's procedures."""
     for case in cases:
         trace = kept_states(traces[case.id], states)
         said = {(one.step, one.event): one.change for one in case.likelihoods if not one.predicted}
-        found = [features(trace, event, embedder, with_states=states != "none") for event in case.events]
-        columns = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
         steps = range(1, len(trace.procedure.steps) + 1)
         labels = [LABELS.index(said.get((step, event), LABELS[0])) for event in case.events for step in steps]
-        yield Labelled(case, trace, columns, np.array(labels))
+        yield Labelled(case, trace, columns_of(trace, case.events, states), np.array(labels))
 
 
-def cross_validated(data: Sequence[Labelled], states: States, drawing: int) -> Score:
+def own_events(traces: dict[str, Trace], states: States) -> Iterator[Labelled]:
+    """The procedures of fluents:judged, with the events that we wrote for them."""
+    for one in judged_procedures():
+        trace = kept_states(traces[one.trace.id], states)
+        labels = [LABELS.index(label) for event in one.events for label in event.labels]
+        yield Labelled(None, trace, columns_of(trace, [event.text for event in one.events], states), np.array(labels))
+
+
+def columns_of(trace: Trace, events: Sequence[str], states: States) -> Columns:
+    found = [features(trace, event, EMBEDDER, with_states=states != "none") for event in events]
+    return {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+
+
+def cross_validated(data: Sequence[Labelled], ours: Sequence[Labelled], states: States, drawing: int) -> Score:
     """The score of the development split, every fold judged by what was learnt from the others."""
-    answers = []
+    cases, answers = [], []
     for others, fold in folds(data, FOLDS, drawing):
-        judge = FeatureJudge(model=learnt(others, drawing))
-        for one in fold:
-            said = judge.judgements(one.trace, one.case.events, with_states=states != "none")
-            answers.append(CrepeCase(procedure=one.case.procedure, likelihoods=tuple(said)))
-    return crepe([one.case for one in data], answers, mode="strict")
+        judge = FeatureJudge(model=learnt(others, ours, drawing))
+        for case, trace in ((one.case, one.trace) for one in fold if one.case):
+            said = judge.judgements(trace, case.events, with_states=states != "none")
+            cases.append(case)
+            answers.append(CrepeCase(procedure=case.procedure, likelihoods=tuple(said)))
+    return crepe(cases, answers, mode="strict")
 
 
 def folds(data: Sequence[Labelled], count: int, drawing: int) -> Iterator[tuple[list[Labelled], list[Labelled]]]:
@@ -97,17 +117,17 @@ def folds(data: Sequence[Labelled], count: int, drawing: int) -> Iterator[tuple[
         )
 
 
-def learnt(data: Sequence[Labelled], drawing: int) -> LinearModel:
-    """Weights from all of the data; odds that do best where folds of it are judged by the others."""
-    pairs = [(fitted(others), joined(fold)) for others, fold in folds(data, INNER_FOLDS, drawing + 100)]
+def learnt(data: Sequence[Labelled], ours: Sequence[Labelled], drawing: int) -> LinearModel:
+    """Weights from all of the data and our own; odds that do best where folds of the data are judged by the others."""
+    pairs = [(fitted(others, ours), joined(fold)) for others, fold in folds(data, INNER_FOLDS, drawing + 100)]
     labels = joined(data)[1]
     counts = np.bincount(labels, minlength=len(LABELS))
     best = max(POWERS, key=lambda power: _macro(pairs, (counts[0] / counts) ** power))
-    return fitted(data).replace(odds=tuple(((counts[0] / counts) ** best).round(4).tolist()))
+    return fitted(data, ours).replace(odds=tuple(((counts[0] / counts) ** best).round(4).tolist()))
 
 
-def fitted(data: Sequence[Labelled]) -> LinearModel:
-    return fit(*joined(data), PENALTY)
+def fitted(data: Sequence[Labelled], ours: Sequence[Labelled]) -> LinearModel:
+    return fit(*joined([*data] * DEV_WEIGHT + [*ours]), PENALTY)
 
 
 def joined(data: Sequence[Labelled]) -> tuple[Columns, NDArray[np.intp]]:

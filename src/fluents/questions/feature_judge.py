@@ -23,7 +23,7 @@ from fluents.task_records import CANNOT_TELL, NO_CHANGE, Likelihood
 from fluents.text.embedders import Embedder, StaticEmbedder
 from fluents.text.names import WORD, name_words
 
-NAME = "offline-1"
+NAME = "offline-2"
 """Named with its version in every answer: other weights get another number."""
 WEIGHTS = Path(__file__).parent / "weights.json"
 

@@ -74,8 +74,9 @@ def _openpi(name: str, sha256: str, about: str) -> Adapter:
 def _transcript(base: str, sha256: str) -> Adapter:
     """An adapter for readers, trained on our own corpus."""
     name, weights = f"transcript-{base}", BASES[base]
-    facts = AdapterFacts(weights.release, weights.sha256, "transcript-1", ("plain",), ("fluents:train",), "")
-    about = f"for {base}, trained on fluents:train"
+    data = ("fluents:train",) if base == "tiny" else ("fluents:train", "fluents:judged")
+    facts = AdapterFacts(weights.release, weights.sha256, "transcript-1", ("plain",), data, "")
+    about = f"for {base}, trained on {' and '.join(data)}"
     return Adapter(name, FOLDER / f"{name}.gguf", sha256, facts, "CC BY 4.0", about)
 
 
