@@ -248,7 +248,7 @@ def test_passing_failures_are_retried(server: Server, target: Path) -> None:
 
 def test_lasting_failure_keeps_the_part_and_says_what_to_do(server: Server, target: Path) -> None:
     server.script = ["dropped", *["failing"] * (downloads.ATTEMPTS - 1)]
-    with pytest.raises(DataMissingError, match=r"5 attempts: the server answered 500") as caught:
+    with pytest.raises(DataMissingError, match=r"5 attempts: the server replied with HTTP status 500") as caught:
         get(server, target)
     assert caught.value.where == server.url
     assert caught.value.fix is not None
@@ -373,7 +373,7 @@ def test_an_unusable_proxy_is_named(target: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_place_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(DataMissingError, match="cannot store"):
+    with pytest.raises(DataMissingError, match="cannot write"):
         get(server, tmp_path / "file" / "below")
 
 

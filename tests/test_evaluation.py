@@ -153,8 +153,8 @@ def test_standard_input_is_as_good_as_a_file(
     [
         (lambda: evaluate("schemata", GOLD, PRED, by="mentioned"), "topic, seen"),
         (lambda: evaluate("crepe", GOLD, PRED, by="topic"), "cannot be broken down"),
-        (lambda: evaluate("schemata", GOLD, PRED, worst=1), "scores each step"),
-        (lambda: evaluate("clustering", GOLD, "offline"), "labelled procedures"),
+        (lambda: evaluate("schemata", GOLD, PRED, worst=1), "score each step"),
+        (lambda: evaluate("clustering", GOLD, "offline"), "only against openpi2:labels"),
         (lambda: evaluate("original", GOLD * 2, PRED, keep=Keep(top=1)), "duplicate id 'a'"),
     ],
 )

@@ -55,7 +55,7 @@ def _with_id(number: int) -> bytes:
         ([b'{"id":"x"}\n'], "not a fluents record", 1),
         ([b"[1, 2]\n"], "expected a JSON object", 1),
         ([b"[" * 100_000], "malformed JSON", 1),
-        ([b'{"kind":"trace","fluents":1,"kind":"procedure"}\n'], "duplicate key 'kind' in one object", 1),
+        ([b'{"kind":"trace","fluents":1,"kind":"procedure"}\n'], "duplicate key 'kind' in a JSON object", 1),
         ([b'{"kind":"trace","fluents":1,"x":[{"%b":1,"%b":2}]}\n' % (b"k" * 999, b"k" * 999)], "duplicate key 'kkk", 1),
         ([b'{"fluents":1,"kind":"procedure","id":"x","steps":["a"],"id":"y"}\n'], "duplicate key 'id'", 1),
         ([b'{"fluents":1,"kind":"procedure","id":"x","steps":["a"],"extra":{"n":1,"n":2}}\n'], "duplicate key 'n'", 1),
@@ -81,7 +81,7 @@ def test_a_line_of_50_mb_is_refused_without_being_held(tmp_path: Path) -> None:
 
 
 def test_a_folder_or_a_missing_file_is_said_to_be_one(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="this is a folder, not a file"):
+    with pytest.raises(InputError, match="expected a file, found a folder"):
         list(jsonl.read(tmp_path))
     with pytest.raises(InputError, match="no such file"):
         list(jsonl.read(tmp_path / "none.jsonl"))
@@ -141,5 +141,5 @@ def test_a_file_is_read_where_standard_input_is_closed(
     (tmp_path / "a.txt").write_text("Boil the water.", encoding=encoding)
     monkeypatch.setattr(sys, "stdin", None)
     assert [line for _, line in jsonl.read_lines(tmp_path / "a.txt")] == [b"Boil the water."]
-    with pytest.raises(InputError, match="no standard input"):
+    with pytest.raises(InputError, match="standard input is closed"):
         list(jsonl.read_lines("-"))

@@ -108,8 +108,8 @@ def test_other_settings_are_refused_and_named(tmp_path: Path) -> None:
     interrupted(out, TRACES[0])
     before = (tmp_path / "out.jsonl.part").read_bytes()
     for other, what in (
-        ({"model": "m", "seed": 2}, "seed was 1, now it is 2"),
-        ({"seed": 1}, "model was m, now it is no"),
+        ({"model": "m", "seed": 2}, "seed was 1, but is now 2"),
+        ({"seed": 1}, "model was m, but is now no"),
     ):
         with pytest.raises(InputError, match=what), ResumableOutput(out, other, resume=True):
             pass
@@ -241,7 +241,7 @@ def test_what_is_no_file_or_not_ours_is_refused_and_left_alone(tmp_path: Path) -
         assert str(path) in str(caught.value)
     (tmp_path / "notes.part").write_text("shopping list")
     with (
-        pytest.raises(InputError, match="not from an interrupted run"),
+        pytest.raises(InputError, match="does not contain the results of an interrupted run"),
         ResumableOutput(tmp_path / "notes", SETTINGS, resume=True),
     ):
         pass
@@ -300,7 +300,7 @@ def test_answers_to_questions_are_kept_by_procedure_and_question(tmp_path: Path)
     with ResumableOutput(out, SETTINGS, resume=True) as output:
         assert output.kept_answers(procedure, ["Steam?"]) == answer
         assert output.kept_answers(TRACES[1].procedure, ["Steam?"]) is None
-        with pytest.raises(InputError, match="changed since the earlier run"):
+        with pytest.raises(InputError, match="changed since the run that you want to resume"):
             output.kept_answers(procedure, ["Rain?"])
         output.add(answer)
     assert list(jsonl.read(out)) == [answer]

@@ -40,7 +40,7 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 """Called with the bytes received and the bytes in total, if known."""
 
 _BUSY = {408, 425, 429}  # "later", said by servers in the range that otherwise means "never"
-_TRY_AGAIN = "check the connection and run this again to resume the download"
+_TRY_AGAIN = "check the network connection, and run this command again to resume the download"
 
 
 def cache_root() -> Path:
@@ -75,7 +75,8 @@ def open_client() -> httpx.Client:
         return httpx.Client(follow_redirects=True)
     except (ImportError, OSError, ValueError) as error:  # a proxy or a certificate file that cannot be used
         raise DataMissingError(
-            f"cannot set up a connection: {error}", fix="check the proxy and certificate variables of the environment"
+            f"cannot connect to the network: {error}",
+            fix="check the proxy and certificate settings in environment variables, such as HTTPS_PROXY",
         ) from None
 
 
@@ -116,9 +117,9 @@ def storing(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataMissingError(
-            f"cannot store {target.name}: {error.strerror or error}",
+            f"cannot write {target.name}: {error.strerror or error}",
             where=target,
-            fix="check that the disk has space and that you can write to the folder",
+            fix="check that there is space on the disk, and that you may write to this folder",
         ) from None
 
 
@@ -131,7 +132,9 @@ def alone(target: Path) -> Iterator[None]:
         lock.acquire(timeout=LOCK_TIMEOUT)
     except Timeout:
         what = f"another process has been downloading {target.name} for {LOCK_TIMEOUT / 60:g} minutes"
-        raise DataMissingError(what, where=target, fix="wait for it or stop it, then run this again") from None
+        raise DataMissingError(
+            what, where=target, fix="wait until that process has finished, or stop it; then run this command again"
+        ) from None
     try:
         yield
     finally:
@@ -164,8 +167,8 @@ class _Transfer:
             found = self.mismatch()
         if found:
             self.part.unlink()
-            fix = "run this again; if it fails again, the file at this address has changed"
-            raise ChecksumError(f"{self.name} is not the published file: {found}", where=self.address, fix=fix)
+            fix = "run this command again; if it fails again, the file at this address has changed"
+            raise ChecksumError(f"{self.name} differs from the published file: {found}", where=self.address, fix=fix)
 
     @property
     def name(self) -> str:
@@ -202,7 +205,7 @@ class _Transfer:
     def copy(self) -> None:
         source = Path(url2pathname(urlsplit(self.url).path))
         if not source.is_file():
-            raise DataMissingError(f"no such file to copy: {source}", where=self.url, fix="check the address")
+            raise DataMissingError(f"no such file: {source}", where=self.url, fix="check the address")
         shutil.copyfile(source, self.part)
 
     def fetch(self, client: httpx.Client) -> None:
@@ -258,9 +261,11 @@ class _Transfer:
             self.part.unlink()
             raise _BrokenOffError("the server sent a different range than requested")
         if response.is_server_error or response.status_code in _BUSY:
-            raise _BrokenOffError(f"the server answered {status}")
+            raise _BrokenOffError(f"the server replied with HTTP status {status}")
         raise DataMissingError(
-            f"cannot download {self.name}: the server answered {status}", where=self.address, fix="check the address"
+            f"cannot download {self.name}: the server replied with HTTP status {status}",
+            where=self.address,
+            fix="check the address",
         )
 
     def receive(self, response: httpx.Response, start: int) -> None:

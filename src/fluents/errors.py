@@ -54,7 +54,7 @@ class MissingExtraError(FluentsError):
     def __init__(self, package: str, extra: str) -> None:
         from fluents.installation import install_command  # slow to import, and seldom needed
 
-        super().__init__(f"this needs the package {package}, which is not installed", fix=install_command(extra))
+        super().__init__(f"the package {package} is required, but not installed", fix=install_command(extra))
 
 
 @contextmanager

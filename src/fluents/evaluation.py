@@ -102,10 +102,14 @@ def evaluate(
     """
     if by is not None and by not in PARTS.get(metric, ()):
         raise UnknownNameError(
-            f"{metric} cannot be broken down by {by!r}", fix=f"choose one of: {', '.join(PARTS.get(metric, ['none']))}"
+            f"the metric {metric} cannot be broken down `by` {by!r}",
+            fix=f"choose one of: {', '.join(PARTS.get(metric, ['none']))}",
         )
     if (errors or worst) and metric not in STEPWISE:
-        raise InputError("`errors` and `worst` need a metric that scores each step", fix=f"use {' or '.join(STEPWISE)}")
+        raise InputError(
+            "`errors` and `worst` work only with metrics that score each step",
+            fix=f"use the metric {' or '.join(STEPWISE)}",
+        )
     level = options.get("level", "entities")
     gold_side, pred_side = metrics.read_sides(metric, gold, _baseline(metric, gold, pred, level), level=level)
     filters = [] if keep is None else [SalientTraces(gold_side, keep, is_gold=True), SalientTraces(pred_side, keep)]
@@ -177,7 +181,9 @@ def evaluate_answers(gold: str | None, preds: Sequence[str], *, mode: Mode = "co
         answers = metrics.held(metrics.read_sides("crepe", (), pred)[1])
         named = gold or next((case.provenance.dataset for case in answers if case.provenance.dataset), None)
         if named is None:
-            raise InputError("these answers do not name their dataset", where=pred, fix="give `gold`")
+            raise InputError(
+                "the predictions do not record which dataset they answer", where=pred, fix="name the dataset as `gold`"
+            )
         evaluation = evaluate("crepe", answers if named == pred else named, answers, mode=mode)
         found.append(_with_costs(replace(evaluation, name=pred), answers))
     return found
@@ -221,7 +227,7 @@ class SalientTraces:
         seen: set[str] = set()
         for trace in self._traces:
             if trace.id in seen:
-                raise InputError(f"duplicate id {trace.id!r}")
+                raise InputError(f"two traces have the same id, {trace.id!r}")
             seen.add(trace.id)
             left = self._kept(trace)
             self._emptied += bool(trace.changes and not left.changes)
@@ -271,7 +277,7 @@ def _baseline(metric: str, gold: Any, pred: Any, level: Level) -> Any:
         return pred
     if gold != LABELS:
         raise InputError(
-            f"{pred} can be scored only on the labelled procedures", where=gold, fix=f"use {LABELS} as `gold`"
+            f"the method {pred} can be scored only against {LABELS}", where=gold, fix=f"use {LABELS} as `gold`"
         )
     return predict_as(pred, load_training_data(level, load_embedder()), level)
 

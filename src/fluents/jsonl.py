@@ -83,10 +83,12 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
         fix = "convert published formats with `fluents data convert`"
         raise InputError('not a fluents record: the keys "fluents" and "kind" are missing', where=where, fix=fix)
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
-        what = f"format version {version!r}, but this version of fluents reads only up to {FORMAT_VERSION}"
+        what = (
+            f"this record has format version {version!r}, but this version of fluents reads only up to {FORMAT_VERSION}"
+        )
         raise InputError(what, where=where, fix=f"{install_command()} --upgrade")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"unknown kind of record {kind!r}", where=where, fix=f"one of: {', '.join(KINDS)}")
+        raise InputError(f"unknown kind of record {kind!r}", where=where, fix=f"choose one of: {', '.join(KINDS)}")
     return KINDS[kind]
 
 
@@ -98,7 +100,9 @@ def parse_json(data: bytes, where: str) -> Any:
         decoded(data, where)
         if str(error).startswith("EOF while parsing"):
             raise InputError(
-                "truncated: the file ends in the middle of a record", where=where, fix="copy or create the file again"
+                "the file is truncated: it ends in the middle of a record",
+                where=where,
+                fix="copy or create the file again",
             ) from None
         raise InputError(f"malformed JSON: {error}", where=where) from None
     _refuse_repeated_keys(data, where)
@@ -122,7 +126,7 @@ def _refuse_repeated_keys(data: bytes, where: str) -> None:
 def _refuse_repeated_key(where: str, pairs: list[tuple[str, None]]) -> None:
     if len(dict(pairs)) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise InputError(f"duplicate key {repeated!r:.80} in one object", where=where, fix="keep one of them")
+        raise InputError(f"duplicate key {repeated!r:.80} in a JSON object", where=where, fix="remove one of them")
 
 
 def json_type(value: Any) -> str:
@@ -180,12 +184,12 @@ def open_input(path: str | Path) -> IO[bytes]:
     """A file opened for reading, "-" for standard input. UTF-16 and UTF-32 with a byte order mark come as UTF-8."""
     if str(path) == "-":
         if sys.stdin is None:
-            raise InputError("there is no standard input", fix="name a file")
+            raise InputError("standard input is closed", fix="name a file")
         return as_utf8(sys.stdin.buffer, "standard input")
     path = Path(path)
     try:
         if path.is_dir():
-            raise InputError("this is a folder, not a file", where=path, fix="name a file in it")
+            raise InputError("expected a file, found a folder", where=path, fix="name a file in the folder")
         return as_utf8(path.open("rb"), str(path))
     except FileNotFoundError:
         raise InputError("no such file", where=path, fix="check the path") from None
@@ -205,7 +209,7 @@ def as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
     data = stream.read(MAX_LINE_BYTES + 1)
     _close(stream)
     if len(data) > MAX_LINE_BYTES:
-        fix = "save it as UTF-8"
+        fix = "save the file as UTF-8"
         raise InputError(
             f"the {encoding.upper()} file is larger than {MAX_LINE_BYTES // 2**20} MB", where=name, fix=fix
         )
@@ -298,7 +302,11 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
     try:
         stream = temporary.open("xb")
     except OSError as error:
-        raise InputError(f"cannot write the file: {error.strerror}", where=target, fix="check the folder") from None
+        raise InputError(
+            f"cannot write the file: {error.strerror}",
+            where=target,
+            fix="check that the folder exists and that you may write to it",
+        ) from None
     try:
         with disk_errors_name(target):
             with stream:
@@ -324,7 +332,7 @@ def output_path(path: str | Path) -> Path:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot write the file: {reason}", where=str(path)[:300]) from None
     if is_folder:
-        raise InputError("cannot write the file: this is a folder", where=target, fix="name a file in it")
+        raise InputError("cannot write the file: a folder has this name", where=target, fix="name a file in the folder")
     return target
 
 

@@ -119,7 +119,9 @@ class Procedure(Record):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.images and len(self.images) != len(self.steps):
-            raise ValueError(f"{len(self.images)} images for {len(self.steps)} steps")
+            raise ValueError(
+                f"the number of images ({len(self.images)}) differs from the number of steps ({len(self.steps)})"
+            )
         if not self.id:
             object.__setattr__(self, "id", id_from(self.goal, *self.steps[:1]))  # a frozen record refuses the plain way
             self.model_fields_set.add("id")
@@ -294,7 +296,7 @@ class Trace(Record):
         count = len(self.procedure.steps)
         for change in self.changes:
             if not 1 <= change.step <= count:
-                raise ValueError(f"a change at step {change.step}, but the procedure has steps 1 to {count}")
+                raise ValueError(f"a change is at step {change.step}, but the procedure has steps 1 to {count}")
         for step in self.covered or ():
             if not 1 <= step <= count:
                 raise ValueError(f"`covered` contains step {step}, but the procedure has steps 1 to {count}")

@@ -66,7 +66,9 @@ class ResumableOutput:
             self._lock.acquire(timeout=0)
         except Timeout:
             raise InputError(
-                "another process is writing this file", where=self.path, fix="wait for it, or name another `output`"
+                "another process is writing this file",
+                where=self.path,
+                fix="wait until that process has finished, or name another `output`",
             ) from None
         except OSError as error:
             raise InputError(f"cannot write the file: {error.strerror}", where=self.path) from None
@@ -112,7 +114,7 @@ class ResumableOutput:
     def _check_same(self, name: str, same: bool) -> None:
         if not same:
             raise InputError(
-                f"{name} has changed since the earlier run",
+                f"the text of {name} has changed since the run that you want to resume",
                 where=self.part if self.part.exists() else self.path,
                 fix="name another `output`",
             )
@@ -147,7 +149,7 @@ class ResumableOutput:
     def _open(self) -> None:
         if self.part.exists() and not self._is_void():
             if not self._resume:
-                fix = "continue with `resume`, or delete this file to start over"
+                fix = "add `resume` to continue that run, or delete this file to start over"
                 raise InputError("this file contains the results of an interrupted run", where=self.part, fix=fix)
             self._read_part()
             return
@@ -182,7 +184,11 @@ class ResumableOutput:
             self._stream = self.part.open("rb+")
         first = self._stream.readline(jsonl.MAX_LINE_BYTES)
         if not first.startswith(HEADER):
-            raise InputError("this file is not from an interrupted run", where=self.part, fix="delete or rename it")
+            raise InputError(
+                "this file does not contain the results of an interrupted run",
+                where=self.part,
+                fix="delete or rename this file",
+            )
         self._check(jsonl.parse_json(first, f"{self.part}:1")["fluents-run"], self.part)
         for number, (start, line) in enumerate(_lines(self._stream), start=2):
             try:
@@ -204,9 +210,10 @@ class ResumableOutput:
             was, is_now = before.get(name), self._settings.get(name)
             if was != is_now:
                 raise InputError(
-                    f"the earlier run had other settings: {name} was {_short(was)}, now it is {_short(is_now)}",
+                    f"the run that you want to resume had other settings: {name} was {_short(was)}, but is now "
+                    f"{_short(is_now)}",
                     where=where,
-                    fix="use the settings of the earlier run, or another `output`",
+                    fix="use the settings of that run, or name another `output`",
                 )
 
     def _put(self, result: AnyRecord) -> None:
@@ -274,7 +281,9 @@ def is_regular(path: str | Path | None) -> bool:
 def _regular_file(path: str | Path) -> Path:
     target = jsonl.output_path(path)
     if not is_regular(path):
-        raise InputError("only a run that writes to a file can be resumed", where=target, fix="give a file as `output`")
+        raise InputError(
+            "`resume` works only if `output` is a regular file", where=target, fix="give a file as `output`"
+        )
     if not target.parent.is_dir():
         raise InputError("cannot write the file: no such folder", where=target, fix="create the folder")
     return target

@@ -217,7 +217,7 @@ def test_a_shard_that_is_gone_is_made_again(tmp_path: Path, options: Options) ->
     batch(path, out, **options)
     whole = files(out)
     (out / manifest(out).shards[0].file).unlink()
-    assert any("is gone" in notice for notice in batch(path, out, **options).notices)
+    assert any("created again" in notice for notice in batch(path, out, **options).notices)
     assert files(out) == whole
 
 
@@ -251,14 +251,14 @@ def test_an_input_that_changes_during_the_run_is_told(tmp_path: Path, options: O
     def change(_: BatchProgress) -> None:
         menu(tmp_path, 31, goals={2: "Something else"})
 
-    with pytest.raises(InputError, match="changed while"):
+    with pytest.raises(InputError, match="changed during"):
         batch(path, tmp_path / "out", on_progress=change, **options)
 
 
 def test_other_settings_on_the_same_folder_are_refused(tmp_path: Path, options: Options) -> None:
     path, out = menu(tmp_path, 5), tmp_path / "out"
     batch(path, out, **options)
-    with pytest.raises(InputError, match="max_steps was 1000, now it is 7"):
+    with pytest.raises(InputError, match="max_steps was 1000, but is now 7"):
         batch(path, out, max_steps=7, **options)
 
 
@@ -280,7 +280,7 @@ def test_a_procedure_of_100_000_steps_fails_alone_or_is_done_if_it_may(tmp_path:
         ({"stages": ["segment"]}, "has no effect"),
         ({"part": (3, 2)}, "`part`"),
         ({"workers": 0}, "`workers`"),
-        ({"address": "auto"}, "needs `engine` ray"),
+        ({"address": "auto"}, "works only with `engine` ray"),
         ({"engine": "spark"}, "unknown engine"),
         ({"shard_size": 0}, "`shard_size`"),
         ({"gpu_workers": 3}, "`gpu_workers`"),
@@ -337,7 +337,7 @@ def test_the_dry_run_tells_shards_and_steps_and_writes_nothing(tmp_path: Path, o
     assert asked.tokens_in is not None
     assert asked.tokens_out is not None
     assert asked.cost == pytest.approx((asked.tokens_in + 2 * asked.tokens_out) / 1e6)
-    assert "nothing was sent" in "\n".join(asked.lines())
+    assert "no request was sent" in "\n".join(asked.lines())
 
 
 def test_every_run_leaves_a_line(tmp_path: Path, options: Options) -> None:

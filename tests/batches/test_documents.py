@@ -133,8 +133,8 @@ def test_sources_that_cannot_be_are_told_at_once(tmp_path: Path) -> None:
         (["-"], "standard input"),
         ([tmp_path / "nowhere"], "no such file"),
         ([tmp_path / "empty"], "no readable files"),
-        (["nosuch://x"], "cannot read this address"),
-        ([tmp_path / "menu.jsonl", tmp_path / "more" / "menu.jsonl"], "two inputs are called"),
+        (["nosuch://x"], "cannot read this path or URL"),
+        ([tmp_path / "menu.jsonl", tmp_path / "more" / "menu.jsonl"], "two input files have the same name"),
     ):
         with pytest.raises(InputError, match=what):
             find_files(sources)

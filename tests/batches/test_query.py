@@ -94,13 +94,13 @@ def test_what_is_no_question_about_the_results_is_told(results: Path, question: 
 
 
 def test_folders_without_results_and_damaged_ones_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no results"):
+    with pytest.raises(InputError, match="was not written by `fluents batch`"):
         query(tmp_path)
     folder = made(tmp_path / "out")
     (folder / "a-1.parquet").write_bytes(b"PAR1 and nothing more")
-    with pytest.raises(QueryError, match="cannot be read") as caught:
+    with pytest.raises(QueryError, match="cannot read the results") as caught:
         rows_of(query(folder, "procedures"), 5)
-    assert "run `fluents batch` again" in str(caught.value)
+    assert "run the same `fluents batch` command again" in str(caught.value)
 
 
 @pytest.mark.parametrize("view", ["entities", "transitions", "attributes", "topics"])
@@ -112,7 +112,7 @@ def test_common_views_can_be_drawn(results: Path, view: str) -> None:
 
 
 def test_a_plot_needs_numbers(results: Path) -> None:
-    with pytest.raises(InputError, match="nothing to draw"):
+    with pytest.raises(InputError, match="nothing to plot"):
         plot_of(query(results, "failures"), "failures")
 
 

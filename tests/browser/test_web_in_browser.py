@@ -329,7 +329,7 @@ def test_a_server_with_tokens_asks_for_one(browser: Browser, tmp_path: Path) -> 
         assert serious_faults(tab) == {}
         tab.get_by_label("Token").fill("not-a-token-of-the-tests")
         tab.get_by_role("button", name="Sign in").click()
-        expect(tab.get_by_role("alert")).to_contain_text("not a token")
+        expect(tab.get_by_role("alert")).to_contain_text("invalid access token")
         tab.get_by_label("Token").fill(token)
         tab.get_by_role("button", name="Sign in").click()
         expect(tab.get_by_label("Text")).to_be_visible()

@@ -33,16 +33,21 @@ def test_an_open_model_and_an_open_method_are_used_as_they_are() -> None:
     assert done.provenance.decoding["clusters"] == "offline-1, verified-1 by script, 2 pairs"
 
 
+def test_a_text_is_not_taken_for_a_trace() -> None:
+    with pytest.raises(InputError, match="`trace` must be a Trace, not str"):
+        canonicalise("Boil the water.")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("given", "error", "what"),
     [
-        ({"model": "x"}, InputError, "`model` needs `method` prompted or verified"),
-        ({"base_url": "http://127.0.0.1:9/v1"}, InputError, "`base_url` needs"),
-        ({"method": "verified", "model": MODEL, "runs": 2}, InputError, "`runs` needs `method` prompted"),
-        ({"method": "prompted", "model": MODEL, "pairs": 2}, InputError, "`pairs` needs `method` verified"),
-        ({"method": "prompted", "model": MODEL, "shots": 2}, InputError, "`shots` needs `examples`"),
+        ({"model": "x"}, InputError, "`model` works only with `method` prompted or verified"),
+        ({"base_url": "http://127.0.0.1:9/v1"}, InputError, "`base_url` works only with"),
+        ({"method": "verified", "model": MODEL, "runs": 2}, InputError, "`runs` works only with `method` prompted"),
+        ({"method": "prompted", "model": MODEL, "pairs": 2}, InputError, "`pairs` works only with `method` verified"),
+        ({"method": "prompted", "model": MODEL, "shots": 2}, InputError, "`shots` has no effect without `examples`"),
         ({"method": "prompted", "model": MODEL, "base_url": "http://127.0.0.1:9/v1"}, InputError, "`base_url`"),
-        ({"method": "prompted"}, InputError, "no model given"),
+        ({"method": "prompted"}, InputError, "no language model given"),
         ({"method": "oracle"}, UnknownNameError, "one of: offline, prompted, verified"),
     ],
 )
@@ -54,10 +59,10 @@ def test_what_is_wrong_is_an_error_that_names_the_parameter(given: Any, error: t
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({}, "exactly one of `vocabulary` and `model`"),
-        ({"vocabulary": "x.jsonl", "model": MODEL}, "exactly one of `vocabulary` and `model`"),
-        ({"vocabulary": "x.jsonl", "base_url": "http://127.0.0.1:9/v1"}, "`base_url` needs `model`"),
-        ({"model": MODEL, "near": 0.5}, "`near` needs `vocabulary`"),
+        ({}, "either `vocabulary` or `model`"),
+        ({"vocabulary": "x.jsonl", "model": MODEL}, "either `vocabulary` or `model`"),
+        ({"vocabulary": "x.jsonl", "base_url": "http://127.0.0.1:9/v1"}, "`base_url` has no effect without `model`"),
+        ({"model": MODEL, "near": 0.5}, "`near` has no effect without `vocabulary`"),
     ],
 )
 def test_a_thesaurus_has_one_source(given: Any, what: str) -> None:

@@ -113,7 +113,10 @@ def test_gold_is_named_where_the_answers_do_not_say(run: Run, tmp_path: Path, cr
     ("arguments", "expected"),
     [
         ((EXAMPLES / "windy_room.jsonl",), "no question given"),
-        ((EXAMPLES / "windy_room.jsonl", QUESTION, "--min-salience", "3"), "--min-salience needs --states salient"),
+        (
+            (EXAMPLES / "windy_room.jsonl", QUESTION, "--min-salience", "3"),
+            "--min-salience works only with --states salient",
+        ),
         ((EXAMPLES / "windy_room.jsonl", QUESTION, "--model", "any"), "--method prompted"),
         (("no.md", QUESTION), "no such file"),
         (("crepe:train",), "no split"),
@@ -128,7 +131,7 @@ def test_traces_of_other_steps_are_refused(run: Run, crepe: tuple[Path, Path]) -
     gold, traces = crepe
     jsonl.write([Trace(procedure=TEA.replace(steps=("Wait.",)))], traces)
     done = run("ask", gold, "--traces", traces)
-    assert (done.status, "in the traces differ from" in done.err) == (2, True)
+    assert (done.status, "in --traces differ from" in done.err) == (2, True)
 
 
 @pytest.mark.usefixtures("mirror")

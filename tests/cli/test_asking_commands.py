@@ -118,7 +118,7 @@ def test_an_answer_without_room_is_told_with_what_gives_it_more(
     server.fault = lambda number, body: "length" if body["max_tokens"] < 2000 else None  # noqa: ARG005
     for _ in range(2):
         told = run(command, *ask)
-        assert "truncated at the maximum length" in told
+        assert "reached the maximum length" in told
         assert "--max-tokens" in told
     assert "cut off" not in run(command, *ask, "--max-tokens", "2000")
 

@@ -47,9 +47,9 @@ def test_the_report_as_json_and_the_dry_run(run: Run, tmp_path: Path, common: li
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--part", "x"], "--part is 'x'"),
-        (["--stages", "track,segment"], "--stages track,segment"),
-        (["--price-in", "3"], "for --dry-run"),
+        (["--part", "x"], "--part must be K/N, not 'x'"),
+        (["--stages", "track,segment"], "--stages: track,segment"),
+        (["--price-in", "3"], "without --dry-run"),
         (["--max-steps", "9", "--model", "tiny"], "--model has no effect with --replay"),
     ],
 )

@@ -92,7 +92,7 @@ def test_the_cache_alone_answers_when_the_endpoint_is_gone(run: Run, server: Fau
     assert "cold?" in error.what
     assert error.where == str(cache)
     assert "no answer to this prompt" in str(error_of(run("hot?", *only[2:], "--model", "another")))
-    assert "no model given" in str(error_of(run("hot?", *only[2:])))
+    assert "no language model given" in str(error_of(run("hot?", *only[2:])))
     assert len(server.bodies) == 1
 
 
@@ -133,12 +133,12 @@ def test_what_the_endpoint_did_not_take_is_told(run: Run, server: FaultyServer) 
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ((), "no model given"),
+        ((), "no language model given"),
         (("--model", "any", "--cache", "a.sqlite", "--no-cache"), "--cache and --no-cache"),
         (("--model", "any", "--base-url", "localhost:8080"), "invalid endpoint address"),
         (("--model", "any", "--key-file", "/nowhere/key"), "no such file"),
-        (("--model", "any", "--price-in", "inf"), "--price-in is inf"),
-        (("--model", "any", "--cached-only", "--cache", "/nowhere/kept.sqlite"), "no such cache"),
+        (("--model", "any", "--price-in", "inf"), "--price-in must be a finite number"),
+        (("--model", "any", "--cached-only", "--cache", "/nowhere/kept.sqlite"), "this cache does not exist"),
         (("--model", "any", "--cached-only", "--no-cache"), "needs a cache"),
         (("--model", "any", "--record", "run.jsonl"), "use --cache FILE"),
         (("--model", "any", "--from-record", "run.jsonl"), "--cache FILE --cached-only"),

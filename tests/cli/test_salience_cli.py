@@ -62,7 +62,7 @@ def test_a_model_is_for_the_prompted_method(run: Run, soup: Path) -> None:
     done = run("salience", soup, "--model", "gpt-4")
     assert (done.status, "--method prompted" in done.err) == (2, True)
     done = run("salience", soup, "--method", "prompted")
-    assert (done.status, "no model given" in done.err) == (2, True)
+    assert (done.status, "no language model given" in done.err) == (2, True)
 
 
 def test_a_language_model_rates_through_a_server_with_faults_and_is_not_asked_twice(

@@ -124,7 +124,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     """Else "no change" would be read as a finding, and a full score on nothing as a success."""
     kept = Salient(min_salience=5).only(trace(SOUP, "bank account"), report=True)
     assert kept.changes == ()
-    assert "soup: no entity is salient enough; dropped 2 changes" in capsys.readouterr().err
+    assert "soup: no entity is salient enough, so 2 changes were dropped" in capsys.readouterr().err
     shown = to_html([kept])
     assert "Filtered by salience (&gt;=5 by offline-1)." in shown
     assert "Nothing changes." not in shown
@@ -149,5 +149,5 @@ def test_predictions_are_judged_by_their_own_ratings_if_the_rater_gave_some(tmp_
 
 
 def test_a_rater_without_a_threshold_is_told_of() -> None:
-    with pytest.raises(InputError, match="needs `min_salience` or `top`"):
+    with pytest.raises(InputError, match="without `min_salience` or `top`"):
         assert ScoredSalient(salience_rater="A1").keep

@@ -57,10 +57,10 @@ def read(path: Path) -> list[Trace]:
         (["--setting", "default", SOUP], "one pass is now the default"),
         (["--model", "base", "--adapter", "transcript-tiny", SOUP], "not to base"),
         (["--model", "no-such.gguf", SOUP], "no such model file"),
-        (["--adapter", "openpi-c", "--setting", "openpi", SOUP], "has fixed adapters"),
+        (["--adapter", "openpi-c", "--setting", "openpi", SOUP], "has its own adapters"),
         (["--adapter", "none.gguf", SOUP], "no such adapter file"),
-        (["--base-url", "http://127.0.0.1:1", SOUP], "--base-url needs --model"),
-        (["--model", "m", "--setting", "openpi", SOUP], "--setting works only with the embedded model"),
+        (["--base-url", "http://127.0.0.1:1", SOUP], "--base-url has no effect without --model"),
+        (["--model", "m", "--setting", "openpi", SOUP], "--setting works only with an embedded model"),
         (["no such file.md"], "no such file"),
     ],
 )

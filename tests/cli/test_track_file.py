@@ -113,7 +113,7 @@ def test_steps_without_an_answer_end_in_status_1_and_are_asked_again(
     server.fault = prose_for_one
     done = track()
     assert done.status == 1
-    assert "no answer for 1 step; run the command again with --resume to try again" in done.err
+    assert "no answer for 1 step; to ask for these steps again, run the command with --resume" in done.err
     assert "no answer for 1 step" in track("--quiet").err, "it is an error"
     assert read(tmp_path / "out.jsonl")[0].covered == (1, 3)
     assert track("--resume").status == 1, "still none"
@@ -132,10 +132,10 @@ def test_steps_without_an_answer_end_in_status_1_and_are_asked_again(
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        (("--seed", "2"), "seed was 1, now it is 2"),
-        (("--form", "schemata"), "form was complete, now it is schemata"),
-        (("--max-changes", "2"), "max_changes was none, now it is 2"),
-        (("--top", "1"), "salience was none, now it is top1"),
+        (("--seed", "2"), "seed was 1, but is now 2"),
+        (("--form", "schemata"), "form was complete, but is now schemata"),
+        (("--max-changes", "2"), "max_changes was none, but is now 2"),
+        (("--top", "1"), "salience was none, but is now top1"),
     ],
 )
 def test_resuming_with_other_settings_is_refused(
@@ -146,7 +146,7 @@ def test_resuming_with_other_settings_is_refused(
     done = track("--resume", *more)
     assert done.status == 2
     assert what in done.err
-    assert "or another --output" in done.err
+    assert "or name another --output" in done.err
     assert track("--resume", model="other").status == 2
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
@@ -156,7 +156,7 @@ def test_a_filtered_output_is_gone_on_from_with_the_same_filter(track: Track, tm
     before = (tmp_path / "out.jsonl").read_bytes()
     assert track("--top", "1", "--resume").status == 0
     assert (tmp_path / "out.jsonl").read_bytes() == before
-    assert "salience was top1, now it is none" in track("--resume").err
+    assert "salience was top1, but is now none" in track("--resume").err
 
 
 def test_a_text_that_changed_is_refused(track: Track, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_text_that_changed_is_refused(track: Track, tmp_path: Path) -> None:
     before = (tmp_path / "out.jsonl").read_bytes()
     done = track("--resume")
     assert done.status == 2
-    assert "tea has changed since the earlier run" in done.err
+    assert "the text of tea has changed" in done.err
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
 

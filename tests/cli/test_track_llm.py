@@ -113,7 +113,7 @@ def test_the_cache_alone_repeats_a_run_when_the_model_is_gone(track: Run, tea: P
     assert again.traces == first.traces
     other = track(tea, *model, "--form", "complete", "--cached-only")
     assert other.status == 2, "what was never asked has no answer"
-    assert "no answer to this prompt in the cache (complete-1)" in other.err
+    assert "the cache contains no answer to this prompt (complete-1)" in other.err
     assert "kept.sqlite" in other.err
 
 
@@ -163,11 +163,11 @@ def test_a_dry_run_shows_the_questions_and_asks_nothing(track: Run, tea: Path) -
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ([], "no model given"),
-        (["--model", "m", "--examples", "x.jsonl"], "--examples needs --shots"),
-        (["--model", "m", "--shots", "1"], "--shots needs --examples"),
-        (["--model", "m", "--form", "whole", "--memory"], "--memory needs --form"),
-        (["--model", "m", "--form", "complete", "--pairs", "x.jsonl"], "--pairs needs --form states"),
+        ([], "no language model given"),
+        (["--model", "m", "--examples", "x.jsonl"], "--examples has no effect without --shots"),
+        (["--model", "m", "--shots", "1"], "--shots has no effect without --examples"),
+        (["--model", "m", "--form", "whole", "--memory"], "--memory works only with --form"),
+        (["--model", "m", "--form", "complete", "--pairs", "x.jsonl"], "--pairs works only with --form states"),
         (["--model", "m", "--pairs", "none.jsonl"], "no such file or dataset"),
     ],
 )

@@ -22,11 +22,11 @@ def fails(*arguments: str) -> str:
     [
         (("train", "local", "--data", "openpi", "--out", "runs/x"), "fluents train adapter"),
         (("train", "local", "--help"), "fluents train adapter"),
-        (("train", "base", "--out", "models/base"), "fluents weights export"),
+        (("train", "base", "--out", "models/tiny"), "fluents weights export"),
     ],
 )
 def test_an_old_name_names_the_new_one(old: tuple[str, ...], new: str) -> None:
-    assert f"this command is now `{new}`" in fails(*old)
+    assert f"was renamed to `{new}`" in fails(*old)
 
 
 def test_an_adapter_of_another_form_is_not_refined() -> None:

@@ -86,7 +86,7 @@ def test_standard_input_is_told_apart_too(monkeypatch: pytest.MonkeyPatch) -> No
     stdin(json.dumps({"id": "1", "goal": "Tea", "steps": ["Boil."]}))
     assert next(procedures(["-"])).goal == "Tea"
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(InputError, match="no standard input"):
+    with pytest.raises(InputError, match="standard input is closed"):
         next(procedures(["-"]))
 
 

@@ -155,7 +155,7 @@ def test_mirror_stands_in_for_the_cache(tmp_path: Path, monkeypatch: pytest.Monk
     write_mirror(own_cache)
     assert local_path(OURS[0]) == own_cache / OURS[0].mirror_path
     monkeypatch.setenv("FLUENTS_DATA_MIRROR", str(tmp_path / "mirror"))
-    with pytest.raises(DataMissingError, match="FLUENTS_DATA_MIRROR is not a folder"):
+    with pytest.raises(DataMissingError, match="FLUENTS_DATA_MIRROR does not name a folder"):
         local_path(OURS[0])
     (tmp_path / "mirror").mkdir()
     with pytest.raises(DataMissingError, match="not in the mirror") as caught:
@@ -221,7 +221,7 @@ def test_a_file_without_checksum_is_named_and_never_taken(dataset: str, path: st
     placed = own_cache / file.mirror_path
     placed.parent.mkdir(parents=True)
     placed.write_bytes(b"anything")
-    with pytest.raises(DataMissingError, match="no known checksum") as caught:
+    with pytest.raises(DataMissingError, match="its checksum is not known") as caught:
         local_path(file)
     assert path in caught.value.what
     assert caught.value.where == file.url

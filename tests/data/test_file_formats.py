@@ -193,6 +193,6 @@ def test_an_unknown_shape_is_named(tmp_path: Path) -> None:
 
 
 def test_save_refuses_a_name_of_another_format(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="`save` writes JSONL"):
+    with pytest.raises(InputError, match="`save` writes only JSONL"):
         save([], tmp_path / "t.csv")
     assert not list(tmp_path.iterdir())

@@ -129,7 +129,7 @@ def test_a_damaged_file_is_told_with_the_way_out_and_left_alone(tmp_path: Path, 
     with pytest.raises(CacheError) as caught:
         Cache(path)
     assert caught.value.where == str(path)
-    assert "delete it" in str(caught.value.fix)
+    assert "delete the file" in str(caught.value.fix)
     assert path.read_bytes() == content
 
 

@@ -55,7 +55,7 @@ def test_a_file_that_is_no_key_is_told_without_showing_it(tmp_path: Path, conten
 
 
 def test_a_missing_variable_or_file_or_two_keys_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="NO_KEY contains no key"):
+    with pytest.raises(InputError, match="NO_KEY contains no API key"):
         find_key(OPENAI, variable="NO_KEY")
     with pytest.raises(InputError, match="no such file"):
         find_key(OPENAI, file=tmp_path / "none")

@@ -147,13 +147,13 @@ def test_a_value_out_of_range_is_told_and_not_left_out(server: FaultyServer) -> 
 
 
 @pytest.mark.parametrize(
-    ("status", "fix"), [(400, "parameters"), (401, "key"), (403, "key"), (404, "/v1"), (307, "address")]
+    ("status", "fix"), [(400, "options"), (401, "key"), (403, "key"), (404, "/v1"), (307, "address")]
 )
 def test_what_cannot_be_mended_by_asking_again_is_told_at_once(server: FaultyServer, status: int, fix: str) -> None:
     server.refuse = lambda body: (status, {"error": {"message": f"no\x1b[31m good: Bearer {KEY}"}})  # noqa: ARG005
     with open_endpoint(server) as endpoint, pytest.raises(EndpointError) as caught:
         endpoint.ask(Question("?"))
-    assert caught.value.what == f"the endpoint answered {status}: no [31m good: Bearer [key]"
+    assert caught.value.what == f"the endpoint replied with status {status}: no [31m good: Bearer [key]"
     assert fix in str(caught.value.fix)
     assert caught.value.where == server.base_url
     assert len(server.bodies) == 1
@@ -269,7 +269,7 @@ def test_a_server_that_does_not_speak_https_is_told_without_waiting_for_an_answe
         address = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
         started = time.monotonic()
         with Endpoint(address, "any", options=EndpointOptions(timeout=120)) as endpoint:
-            with pytest.raises(EndpointError, match=r"cannot connect: .*timed out"):
+            with pytest.raises(EndpointError, match=r"cannot connect to the endpoint: .*timed out"):
                 endpoint.ask(Question("?"))
             assert endpoint.usage.requests == 1
         with Endpoint(address, "any", options=EndpointOptions(timeout=120, retry=RetryPolicy(retries=0))) as endpoint:
@@ -376,4 +376,4 @@ def test_answers_are_only_said_to_be_kept_where_they_are(server: FaultyServer, t
     cache = Cache(tmp_path / "kept.sqlite")
     with open_endpoint(server, retries=0, cache=cache) as endpoint, pytest.raises(EndpointError) as caught:
         endpoint.ask(Question("?"))
-    assert f"answers so far are kept in {cache.path}" in str(caught.value)
+    assert f"the answers so far are in {cache.path}" in str(caught.value)

@@ -46,9 +46,9 @@ def test_an_open_one_is_used_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({"model": None}, "no model given"),
+        ({"model": None}, "no language model given"),
         ({"model": "any", "cached_only": True, "cache": False}, "`cached_only` needs a cache"),
-        ({"model": "any", "cached_only": True, "cache": "/nowhere/kept.sqlite"}, "no such cache"),
+        ({"model": "any", "cached_only": True, "cache": "/nowhere/kept.sqlite"}, "this cache does not exist"),
         ({"model": "any", "timeout": float("inf")}, "`timeout`"),
         ({"model": "any", "key_file": "/nowhere/key"}, "no such file"),
     ],

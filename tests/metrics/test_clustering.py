@@ -107,7 +107,7 @@ def test_clusters_come_from_traces_too() -> None:
     assert groupings_of([trace], "entities") == {("tea", ""): [{"pot", "kettle"}]}
     assert groupings_of([trace], "attributes") == {("tea", "pot"): [{"heat", "warmth"}]}
     assert clustering([trace], [trace], mode="strict")["exact"]["f1"] == 100
-    with pytest.raises(InputError, match="more than one procedure with the id tea"):
+    with pytest.raises(InputError, match="two procedures have the same id, tea"):
         groupings_of([trace, trace], "entities")
 
 

@@ -61,7 +61,7 @@ def test_shares_are_of_what_was_judged() -> None:
         "nonsense": 0.25,
         "missing": 0.5,
     }
-    assert score.warnings == ("1 predictions were left without a verdict",)
+    assert score.warnings == ("1 predictions have no verdict",)
 
 
 def test_expansions_are_judged_one_by_one_and_by_cluster() -> None:
@@ -187,10 +187,10 @@ HEADER = ",".join(FORM_COLUMNS)
     [
         (b"", "not a form"),
         (HEADER.replace(",", ";").encode() + b"\n", "not a form"),
-        (HEADER.encode() + b"\ntea,1,1,Boil.,a,perhaps\n", "expected yes or no"),
-        (HEADER.encode() + b"\ntea,one,1,Boil.,a,yes\n", "not a step number"),
+        (HEADER.encode() + b"\ntea,1,1,Boil.,a,perhaps\n", "must be yes or no"),
+        (HEADER.encode() + b"\ntea,one,1,Boil.,a,yes\n", "the step must be a number"),
         (HEADER.encode() + b"\ntea,1,1,Boil.\n", "too few columns"),
-        (HEADER.encode() + b"\ntea,1,1,Boil.,a,yes\ntea,1,1,Boil.,a,no\n", "in the form twice"),
+        (HEADER.encode() + b"\ntea,1,1,Boil.,a,yes\ntea,1,1,Boil.,a,no\n", "listed twice in the form"),
         (HEADER.encode() + b"\nt\xe9,1,1,Boil.,a,yes\n", "not UTF-8"),
         (HEADER.encode() + b'\ntea,1,1,"' + b"x" * 200_000 + b'",a,yes\n', "not a CSV table"),
     ],

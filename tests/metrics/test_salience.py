@@ -126,7 +126,7 @@ def test_without_common_ratings_there_is_no_score() -> None:
 
 def test_an_entity_only_one_rated_is_told_of_in_compat_and_refused_in_strict() -> None:
     gold, pred = rated("tea", ("A1", [1, 2, 3])), rated("tea", ("model", [1, 2]))
-    assert "1 ratings are by only one" in salience([gold], [pred]).warnings[0]
+    assert "1 entities were rated by only one" in salience([gold], [pred]).warnings[0]
     with pytest.raises(InputError, match="by only one of the two raters"):
         salience([gold], [pred], mode="strict")
 

@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_kept_with_its_reason() -> None:
 
 def test_an_unknown_system_is_named_with_the_known_ones() -> None:
     assert system_named("emem+econd") == SYSTEMS["emem+econd"]
-    with pytest.raises(UnknownNameError, match="no neural system 'x'"):
+    with pytest.raises(UnknownNameError, match="unknown `system` 'x'"):
         system_named("x")
 
 

@@ -118,7 +118,7 @@ def test_entities_come_from_a_first_stage(checkpoints: dict[str, Path]) -> None:
     assert staged[0].provenance.decoding["first"] == "neural emem bart emem"
     with pytest.raises(InputError, match="needs the entities"):
         _tracker(checkpoints["econd"]).track(PROCEDURES[0])
-    with pytest.raises(InputError, match="has no trace of"):
+    with pytest.raises(InputError, match="contains no trace of"):
         _tracker(checkpoints["econd"], {}).track(PROCEDURES[0])
 
 
@@ -218,12 +218,12 @@ def test_damaged_weights_are_said_so(copy: Path) -> None:
 
 def test_weights_of_another_shape_are_said_so(copy: Path, checkpoints: dict[str, Path]) -> None:
     shutil.copy(checkpoints["gpt2"] / "model.safetensors", copy)
-    _spoiled(copy, "belong to another model")
+    _spoiled(copy, "do not fit the model")
 
 
 def test_a_checkpoint_of_another_architecture_is_said_so(copy: Path, tmp_path: Path) -> None:
     shutil.copy(model_folder(tmp_path / "t5", "t5") / "config.json", copy)
-    _spoiled(copy, "config.json is for t5, but the checkpoint was trained as bart")
+    _spoiled(copy, "config.json describes the architecture t5, but the checkpoint was trained with bart")
 
 
 def test_a_missing_tokenizer_is_said_so(copy: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_missing_tokenizer_is_said_so(copy: Path) -> None:
 def test_a_tokenizer_of_another_model_is_said_so(copy: Path) -> None:
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"vocab_size": 50}))
-    _spoiled(copy, "the tokenizer has .* tokens, the model only 50")
+    _spoiled(copy, "it has .* tokens, and the model only 50")
 
 
 @pytest.mark.parametrize(

@@ -317,5 +317,5 @@ def test_a_damaged_state_is_said_so(tmp_path: Path) -> None:
 def test_nothing_to_learn_is_said_so(tmp_path: Path) -> None:
     from fluents.training.neural import train
 
-    with pytest.raises(InputError, match="no training data"):
+    with pytest.raises(InputError, match="training data contains no changes"):
         train(begin(tmp_path, "bart"), [gold()[0].replace(changes=())], [], tmp_path / "run", _settings())

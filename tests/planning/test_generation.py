@@ -76,7 +76,7 @@ def test_nothing_is_invented_where_nothing_can_be_read() -> None:
     found = prompted(answers("I would rather not.", PROBLEM, BETTER))
     assert found.domain is None
     assert found.solution.reason == "the language model wrote nothing that can be read"
-    assert found.attempts == ("plan-domain-1: there is no domain",)
+    assert found.attempts == ("plan-domain-1: the PDDL text contains no domain",)
     found = prompted(answers(DOMAIN, "no", BETTER))
     assert found.domain is not None
     assert found.problem is None

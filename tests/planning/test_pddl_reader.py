@@ -145,16 +145,16 @@ def test_a_repair_says_where() -> None:
 @pytest.mark.parametrize(
     ("domain", "problem", "message"),
     [
-        ("", PROBLEM, "there is no domain"),
+        ("", PROBLEM, "contains no domain"),
         (DOMAIN, "nothing here", "there is no problem"),
-        (DOMAIN, "(define (problem tea) (:domain kettle))", "a problem without a goal"),
+        (DOMAIN, "(define (problem tea) (:domain kettle))", "the problem has no goal"),
         (DOMAIN.replace("(:types", "(:functions (cost)) (:types"), PROBLEM, ":functions is not supported"),
         (DOMAIN.replace("(hot ?k)))", "(increase (cost) 1)))"), PROBLEM, "increase is not supported in an effect"),
         (DOMAIN.replace("(hot ?k)))", "(or (hot ?k))))"), PROBLEM, "or is not supported in an effect"),
         (
             DOMAIN,
             PROBLEM.replace("(at pot sink)", "(= (cost) 0)"),
-            "an expression as an argument of = is not supported",
+            "= has an expression as an argument, which is not supported",
         ),
     ],
 )

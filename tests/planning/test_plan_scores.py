@@ -60,7 +60,7 @@ def test_what_is_missing_or_cannot_be_read_counts_as_nothing() -> None:
 
 
 def test_predictions_for_other_tasks_are_an_error() -> None:
-    with pytest.raises(InputError, match="the prediction for other is not in the gold"):
+    with pytest.raises(InputError, match="contain the task other, which is not in the gold"):
         plan_score([task(DOMAIN)], [task(DOMAIN, "other")])
     with pytest.raises(InputError, match="not a planning task"):
         list(planning_tasks([Procedure(steps=("Wait.",))], "mine.jsonl"))

@@ -173,5 +173,5 @@ def test_a_style_that_was_not_taught_is_refused() -> None:
         choose_style(("plain", "sorted"), "clean")
     assert caught.value.fix == "one of: plain, sorted"
     for style in (None, "of the future"):
-        with pytest.raises(InputError, match="none of the adapter's styles"):
+        with pytest.raises(InputError, match="styles that this version of fluents does not know"):
             choose_style(("of the future",), style)

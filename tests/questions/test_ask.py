@@ -116,8 +116,8 @@ def test_salience_is_the_built_in_raters_whatever_else_rated_the_trace() -> None
     ("wrong", "expected"),
     [
         ({"states": "some"}, "states"),
-        ({"min_salience": 3}, "`min_salience` needs `states` salient"),
-        ({"model": "any"}, "`model` needs `method` prompted"),
+        ({"min_salience": 3}, "`min_salience` works only with `states` salient"),
+        ({"model": "any"}, "`model` works only with `method` prompted"),
         ({"question": " "}, "no question"),
         ({"question": None}, "no question"),
         ({"method": "guess"}, "method"),

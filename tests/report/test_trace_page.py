@@ -216,7 +216,7 @@ def test_gold_that_nobody_predicted_is_named_and_gold_that_comes_twice_is_an_err
     html = to_html(fixture("predicted")[1:], fixture("gold"))
     assert "In gold but not predicted" in html
     assert "tomato-soup" in Parsed(html).words
-    with pytest.raises(InputError, match="more than one procedure with the id tomato-soup"):
+    with pytest.raises(InputError, match="have the same id, tomato-soup"):
         to_html(fixture("predicted"), fixture("gold") * 2)
 
 

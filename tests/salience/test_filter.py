@@ -190,5 +190,5 @@ def test_the_front_door_rates_what_nobody_rated_and_refuses_to_keep_everything()
     assert left(keep(SOUP, min_salience=4)) == left(keep_rated(SOUP, Keep(min_salience=4)))
     with pytest.raises(InputError, match="no filter given"):
         keep(SOUP)
-    with pytest.raises(InputError, match="`top` is 0"):
+    with pytest.raises(InputError, match="`top` must be at least 1, not 0"):
         keep(SOUP, top=0)

@@ -36,9 +36,9 @@ def test_an_open_model_and_an_open_rater_are_used_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "what"),
     [
-        ({"model": "x"}, InputError, "`model` needs `method` prompted"),
-        ({"form": "likert"}, InputError, "`form` needs `method` prompted"),
-        ({"method": "prompted"}, InputError, "no model given"),
+        ({"model": "x"}, InputError, "`model` works only with `method` prompted"),
+        ({"form": "likert"}, InputError, "`form` works only with `method` prompted"),
+        ({"method": "prompted"}, InputError, "no language model given"),
         ({"method": "oracle"}, UnknownNameError, "one of: offline, prompted"),
         ({"scope": "some"}, UnknownNameError, "one of: global, local, both"),
     ],

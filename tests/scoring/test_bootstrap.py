@@ -154,10 +154,15 @@ def test_scores_over_different_procedures_are_not_compared() -> None:
         compare(system(0.5, procedures=5), system(0.5, procedures=6))
 
 
+def test_the_name_of_a_file_is_not_taken_for_a_score() -> None:
+    with pytest.raises(InputError, match="`second` must be a Score, not str"):
+        compare(system(0.5), "mine.jsonl")  # type: ignore[arg-type]
+
+
 def test_one_procedure_has_no_interval_and_nonsense_numbers_are_refused() -> None:
     with pytest.raises(InputError, match="at least two procedures"):
         intervals(system(0.5, procedures=1))
-    with pytest.raises(InputError, match="cannot draw"):
+    with pytest.raises(InputError, match="cannot compute"):
         intervals(system(0.5), resamples=0)
-    with pytest.raises(InputError, match="cannot draw"):
+    with pytest.raises(InputError, match="cannot compute"):
         intervals(system(0.5), level=1)

@@ -86,7 +86,7 @@ def test_the_released_evaluation_kept_steps_without_gold() -> None:
 
 
 def test_what_the_gold_does_not_tell_cannot_be_broken_down() -> None:
-    with pytest.raises(InputError, match="which annotators saw the image"):
+    with pytest.raises(InputError, match="which annotators saw images"):
         by_modality(PRED, PRED, original)
     score = original(PRED, PRED)
     with pytest.raises(InputError, match="no topics"):

@@ -140,7 +140,7 @@ def test_an_encoder_that_cannot_be_loaded_is_told_in_one_line() -> None:
 
 
 def test_an_encoder_without_a_known_threshold_needs_one() -> None:
-    with pytest.raises(InputError, match="no threshold is known"):
+    with pytest.raises(InputError, match="no default threshold"):
         load_embedder("my-encoder")
 
 

@@ -258,7 +258,7 @@ def test_switches_that_do_not_go_together_are_refused() -> None:
     for settings in (LlmSettings(form="complete"), LlmSettings(verify=True)):
         with pytest.raises(InputError, match="`pairs`"):
             LlmTracker(nobody, settings, pairs=given)
-    with pytest.raises(InputError, match="`shots` needs `examples`"):
+    with pytest.raises(InputError, match="`shots` has no effect without `examples`"):
         LlmTracker(nobody, LlmSettings(shots=1))
 
 

@@ -87,7 +87,7 @@ def test_a_trace_of_another_tracker_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     jsonl.write([Trace(procedure=TEA, provenance=Provenance(tracker="scripted", seed=2))], out)
     before = out.read_bytes()
-    with pytest.raises(InputError, match="seed was 2, now it is 1"):
+    with pytest.raises(InputError, match="seed was 2, but is now 1"):
         run(out, Scripted(), resume=True)
     assert out.read_bytes() == before
 
@@ -109,13 +109,13 @@ def test_many_procedures_with_a_progress_bar_on_standard_error(
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({"base_url": "http://127.0.0.1:1"}, "`base_url` needs `model`"),
+        ({"base_url": "http://127.0.0.1:1"}, "`base_url` has no effect without `model`"),
         ({"model": "m", "adapter": "both"}, "`adapter` has no effect with `model`"),
         ({"model": "m", "setting": "openpi"}, "`setting` has no effect with `model`"),
         ({"checkpoint": "runs/x", "samples": 2}, "`samples` has no effect with `checkpoint`"),
-        ({"setting": "slow"}, "no `setting` 'slow'"),
+        ({"setting": "slow"}, "unknown `setting` 'slow'"),
         ({"setting": "fast"}, "one pass is now the default"),
-        ({"setting": "openpi", "adapter": "both"}, "has fixed adapters"),
+        ({"setting": "openpi", "adapter": "both"}, "has its own adapters"),
     ],
 )
 def test_no_parameter_is_silently_ignored(given: dict[str, Any], what: str) -> None:
@@ -124,7 +124,7 @@ def test_no_parameter_is_silently_ignored(given: dict[str, Any], what: str) -> N
 
 
 def test_a_number_below_one_is_refused_before_anything_is_loaded() -> None:
-    with pytest.raises(InputError, match="`samples` is 0"):
+    with pytest.raises(InputError, match="`samples` must be at least 1, not 0"):
         open_tracker(samples=0)
     with pytest.raises(InputError, match="`max_changes` is -1"):
         open_tracker(max_changes=-1)

@@ -244,7 +244,7 @@ def test_a_cancelled_job_keeps_its_steps_and_goes_on_when_it_is_resumed(tmp_path
         steps = [event.data["step"] for event in client.events(job) if event.kind == "step"]
         assert steps == [1, 2, 3, 4]  # each once
         assert client.call("GET", f"/jobs/{job['id']}")["state"] == "done"
-        assert client.call("POST", f"/jobs/{job['id']}/resume", status=409)["error"] == "this job is done"
+        assert client.call("POST", f"/jobs/{job['id']}/resume", status=409)["error"] == "because it is done"
 
 
 def test_clients_have_a_limited_place_in_the_queue(tmp_path: Path) -> None:

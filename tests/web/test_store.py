@@ -49,7 +49,7 @@ def test_sqlite_is_in_wal_mode_and_keeps_references_whole(tmp_path: Path) -> Non
     ("given", "said"),
     [
         ("mysql://a@b/c", "kind mysql"),
-        ("postgresql://a b:c:d/e", "not the address"),
+        ("postgresql://a b:c:d/e", "invalid address"),
         ("sqlite://", "kind sqlite"),
         ("postgresql://me:secret@127.0.0.1:1/x", "cannot open the store"),
     ],

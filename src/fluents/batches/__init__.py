@@ -127,12 +127,14 @@ def _check_limits(
 ) -> None:
     check_choice("engine", engine, EngineName)
     if address is not None and engine != "ray":
-        raise InputError("`address` needs `engine` ray", fix="leave out `address`, or set `engine` to ray")
+        raise InputError("`address` works only with `engine` ray", fix="leave out `address`, or set `engine` to ray")
     for name, value, least in (("workers", workers, 1), ("memory", memory, 1), ("timeout", timeout, 0.001)):
         if value is not None and not value >= least:
-            raise InputError(f"`{name}` is {value}", fix="give a positive number, or leave it out")
+            raise InputError(f"`{name}` must be positive, not {value}", fix="give a positive number, or leave it out")
     if gpus < 0 or (workers is not None and gpus > workers):
-        raise InputError(f"`gpu_workers` is {gpus}", fix="give a number from 0 to `workers`")
+        raise InputError(
+            f"`gpu_workers` must be from 0 to `workers`, not {gpus}", fix="lower `gpu_workers`, or raise `workers`"
+        )
 
 
 def _workers(
@@ -210,7 +212,9 @@ class BatchPlan:
             file = self.settings.file_name(shard.name, self.signed)
             if planned is None or planned.file != file:
                 raise InputError(
-                    "the input changed while it was read", where=shard.documents[0].where, fix="run the command again"
+                    "the input files changed during the run",
+                    where=shard.documents[0].where,
+                    fix="run the command again",
                 )
             if file in wanted:
                 yield ShardTask(file, shard.documents, retry=planned.done is not None)
@@ -234,18 +238,25 @@ def plan(
     check_choice("format", format, ShardFormat)
     for name, value in (("shard_size", shard_size), ("max_steps", max_steps)):
         if value < 1:
-            raise InputError(f"`{name}` is {value}", fix="give a number from 1 on")
+            raise InputError(f"`{name}` must be at least 1, not {value}", fix="give a positive number")
     if part is not None and not 1 <= part[0] <= part[1]:
-        raise InputError(f"`part` is {part[0]}/{part[1]}", fix="give k/n, with k from 1 to n")
+        raise InputError(
+            f"`part` must be K/N with K from 1 to N, not {part[0]}/{part[1]}", fix="give, for example, 3/100"
+        )
     chosen = _plain(tracker or {})
     if chosen and "track" not in in_order(stages):
-        raise InputError(f"`{next(iter(chosen))}` has no effect: `stages` does not name track", fix="leave it out")
+        raise InputError(
+            f"`{next(iter(chosen))}` has no effect without the stage track",
+            fix=f"add track to `stages`, or leave out `{next(iter(chosen))}`",
+        )
     settings = BatchSettings(in_order(stages), chosen, max_steps, format)
     if runs_model(settings) and _takes_several(chosen):
         settings = replace(settings, tracker={"at_once": AT_ONCE, **chosen})
     files = find_files([sources] if isinstance(sources, str | Path) else sources, out)
     if not files:
-        raise InputError("the input is empty", fix="name files with procedures, outside of `out`")
+        raise InputError(
+            "there are no input files", fix="name files with procedures; files in the folder `out` are not read"
+        )
     signed = settings.settings
     store = ShardStore(out)
     if not dry:
@@ -277,7 +288,10 @@ def _plain(tracker: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: str(value) if isinstance(value, Path) else value for name, value in tracker.items()}
     for name, value in found.items():
         if not isinstance(value, str | int | float | None):
-            raise InputError(f"`{name}` must be a name or a number here", fix="workers open the model themselves")
+            raise InputError(
+                f"`{name}` must be a name or a number, because each worker opens its own model",
+                fix=f"give a name or a path as `{name}`",
+            )
     for name in ("replay", "checkpoint", "adapter"):  # a file: workers may stand elsewhere
         if found.get(name) and Path(str(found[name])).exists():
             found[name] = str(Path(str(found[name])).resolve())
@@ -293,9 +307,9 @@ def _check_same_settings(manifest: Manifest | None, signed: Mapping[str, Any], s
         if before.get(name) != now.get(name):
             was, is_now = _differing(before.get(name), now.get(name))
             raise InputError(
-                f"this folder holds a run with other settings: {name} was {was}, now it is {is_now}",
+                f"this folder contains the results of a run with other settings: {name} was {was}, but is now {is_now}",
                 where=store.folder,
-                fix="use the settings of that run, or another `out`",
+                fix="use the settings of that run, or choose another folder as `out`",
             )
 
 
@@ -315,17 +329,18 @@ def _find_shards(planned: BatchPlan, manifest: Manifest | None, retry_failed: bo
         if file in there:
             one.done = _checked(planned, file, known.get(file), dry)
         elif file in known:
-            planned.notices.append(f"{file} is gone, though the manifest lists it: it is made again")
+            planned.notices.append(f"{file} is in the manifest but not in the folder, so it is created again")
         one.retry = retry_failed and one.done is not None and one.done.failures > 0
         planned.shards.append(one)
     if not planned.shards:
-        raise InputError("the input is empty", where=planned.files[0].name, fix="name files with procedures")
+        raise InputError("the input files are empty", where=planned.files[0].name, fix="name files with procedures")
     gone = known.keys() - {shard.file for shard in planned.shards}
     if gone:
         rows = sum(known[file].procedures for file in gone)
         planned.notices.append(
-            f"the input, or `shard_size`, has changed since the last run: {len(gone)} of its {len(known)} shards, with "
-            f"{rows:,} procedures, are no longer part of it. Their files stay, but the manifest leaves them out"
+            f"the input or `shard_size` has changed since the last run: {len(gone)} of the {len(known)} shards of "
+            "that run "
+            f"({rows:,} procedures) are no longer used. Their files are kept, but removed from the manifest"
         )
 
 
@@ -335,7 +350,9 @@ def _checked(planned: BatchPlan, file: str, known: ShardFile | None, dry: bool) 
         return planned.store.check_shard(file, known)
     except ShardDamagedError as error:
         moved = f"{file}.damaged" if dry else planned.store.set_aside(file)
-        planned.notices.append(f"{error.what} ({file}). It is kept as {moved}, and made again")
+        planned.notices.append(
+            f"{error.what} ({file}). The damaged file is kept as {moved}, and the shard is created again"
+        )
         return None
 
 

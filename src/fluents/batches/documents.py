@@ -66,7 +66,9 @@ class InputDocument(NamedTuple):
                 return found
             if isinstance(found, Procedure):
                 return Trace(procedure=found)
-            raise InputError(f"a record of the kind {jsonl.kind_of(found)}, which is no procedure", where=self.where)
+            raise InputError(
+                f"expected a procedure or a trace, found a `{jsonl.kind_of(found)}` record", where=self.where
+            )
         return Trace(procedure=self._procedure(value))
 
     def _procedure(self, value: Any) -> Procedure:
@@ -114,7 +116,10 @@ def find_files(sources: Iterable[str | Path], out: str | Path | None = None) -> 
     found: list[InputFile] = []
     for source in map(str, sources):
         if source == "-":
-            raise InputError("a batch run reads its input twice; standard input can be read once", fix="name a file")
+            raise InputError(
+                "`fluents batch` cannot read standard input, because it reads its input twice",
+                fix="save the input to a file",
+            )
         if source.partition(":")[0] in DATASETS and not Path(source).exists():
             found.append(InputFile(source, source))
         else:
@@ -122,7 +127,7 @@ def find_files(sources: Iterable[str | Path], out: str | Path | None = None) -> 
     twice = [name for name, count in Counter(file.name for file in found).items() if count > 1]
     if twice:
         raise InputError(
-            f"two inputs are called {twice[0]}", fix="rename one of them, or name the folder that holds both"
+            f"two input files have the same name, {twice[0]}", fix="rename one, or give the folder that contains both"
         )
     return found
 
@@ -144,13 +149,13 @@ def _files_at(source: str) -> list[InputFile]:
         system, path = fsspec.core.url_to_fs(source)
         if not system.isdir(path):
             if not system.exists(path):
-                raise InputError("no such file or folder", where=source[:300], fix="check the address")
+                raise InputError("no such file or folder", where=source[:300], fix="check the path or URL")
             return [InputFile(source, PurePosixPath(path).name)]
         if system.exists(f"{path}/{MANIFEST}") and (results := _results(source)) is not None:
             return [InputFile(system.unstrip_protocol(f"{path}/{name}"), name) for name in results]
         inside = sorted(system.find(path))
     except (ValueError, ImportError, OSError) as error:  # an unknown scheme, its package missing, no network
-        raise InputError(f"cannot read this address: {error}", where=source[:300]) from None
+        raise InputError(f"cannot read this path or URL: {error}", where=source[:300]) from None
     root = PurePosixPath(path)
     names = [(file, PurePosixPath(file).relative_to(root)) for file in inside]
     found = [
@@ -160,7 +165,7 @@ def _files_at(source: str) -> list[InputFile]:
         and _suffix(file)[0] in (*TEXTS, *LINES, *TABLES, ".parquet")
     ]
     if not found:
-        raise InputError("no readable files in this folder", where=source, fix=f"supported: {READABLE}")
+        raise InputError("no readable files in this folder", where=source, fix=f"supported formats: {READABLE}")
     return found
 
 
@@ -257,11 +262,12 @@ def _is_procedure(line: str) -> bool:
 def _records(file: InputFile) -> Iterator[InputDocument]:
     """The records of a format that only a whole file tells."""
     if _suffix(file.address)[1]:
-        raise InputError("this format cannot be read compressed: unpack it")
+        raise InputError("files in this format cannot be read compressed: decompress the file first")
     system, path = (None, file.address) if ":" in file.name else fsspec.core.url_to_fs(file.address)
     if system is not None and "file" not in system.protocol:
         raise InputError(
-            "this format is read from local files only: copy it, or convert it with `fluents data convert`"
+            "files in this format can be read only from a local disk: copy the file, or convert it with `fluents "
+            "data convert`"
         )
     from fluents.data.inputs import records
 

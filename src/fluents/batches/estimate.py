@@ -52,13 +52,13 @@ class Estimate:
         found = [f"{counted(self.shards, 'shard')}{done}"]
         found.append(f"{counted(self.procedures, 'procedure')} to do, about {self.steps:,} steps")
         if self.seconds is not None:
-            found.append(f"about {timedelta(seconds=round(self.seconds))}, as long as the first steps took")
+            found.append(f"time: about {timedelta(seconds=round(self.seconds))}, estimated from the first steps")
         if self.questions is not None:
             found.append(
                 f"at least {self.questions:,} questions, {self.tokens_in:,} input tokens and about {self.tokens_out:,} "
-                f"output tokens ({TOKENS_OUT} an answer): questions that depend on answers are counted once"
+                f"output tokens ({TOKENS_OUT} per answer); questions that depend on earlier answers are counted once"
             )
-            found.append("nothing was sent, so the time is not known")
+            found.append("the time is unknown, because no request was sent")
         if self.cost is not None:
             found.append(f"cost: at least {self.cost:,.2f}")
         return [*found, *(f"note: {notice}" for notice in self.notices)]

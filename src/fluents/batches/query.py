@@ -76,7 +76,10 @@ def query(folder: str | Path, question: str = "changes") -> duckdb.DuckDBPyRelat
     except duckdb.Error as error:
         raise _query_error(error, folder) from None
     if relation is None:
-        raise QueryError("this statement returns no rows", fix=f"give SELECT …, or a view: {', '.join(VIEWS)}")
+        raise QueryError(
+            "this statement returns no rows",
+            fix=f"give a SELECT statement, or the name of a view: {', '.join(VIEWS)}",
+        )
     return relation
 
 
@@ -86,10 +89,16 @@ def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
     manifest = store.read_manifest()
     if manifest is None:
         raise InputError(
-            f"no results of a batch run: there is no {MANIFEST}", where=folder, fix="name the `out` of `fluents batch`"
+            f"this folder was not written by `fluents batch`: it contains no {MANIFEST}",
+            where=folder,
+            fix="give the folder that was `out` of `fluents batch`",
         )
     if not manifest.shards:
-        raise InputError("this run has no finished shard yet", where=folder, fix="run `fluents batch` again to go on")
+        raise InputError(
+            "this batch run has no results yet",
+            where=folder,
+            fix="run the same `fluents batch` command again to continue it",
+        )
     connection = duckdb.connect(":memory:")
     paths = [store.of(shard.file) for shard in manifest.shards]
     if not store.is_local:
@@ -158,9 +167,11 @@ def _query_error(error: duckdb.Error, folder: str | Path) -> QueryError:
     first = said.splitlines()[0] if said else type(error).__name__
     if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return QueryError(
-            f"the results cannot be read: {first}", where=folder, fix="run `fluents batch` again: it checks every shard"
+            f"cannot read the results: {first}",
+            where=folder,
+            fix="run the same `fluents batch` command again: it repairs damaged files",
         )
-    return QueryError(first, fix=f"give SQL, or a view: {', '.join(VIEWS)}")
+    return QueryError(first, fix=f"correct the SQL, or give the name of a view: {', '.join(VIEWS)}")
 
 
 def rows_of(relation: duckdb.DuckDBPyRelation, limit: int) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
@@ -175,7 +186,9 @@ def write(relation: duckdb.DuckDBPyRelation, path: str | Path) -> None:
     """Write all rows to a Parquet or CSV file, which is whole or not there."""
     kind = Path(path).suffix.lower()
     if kind not in (".parquet", ".csv"):
-        raise InputError(f"unknown format {kind!r}", where=path, fix="give a name that ends in .parquet or .csv")
+        raise InputError(
+            f"unknown format {kind!r} of the output file", where=path, fix="give a name that ends in .parquet or .csv"
+        )
     import pyarrow.csv
     import pyarrow.parquet
 
@@ -195,8 +208,8 @@ def plot_of(relation: duckdb.DuckDBPyRelation, question: str) -> str:
     numbers = [place for place, value in enumerate(rows[0] if rows else ()) if _is_number(value)]
     if not rows or not numbers:
         raise InputError(
-            "there is nothing to draw: a plot needs rows with a number",
-            fix="plot entities, transitions, attributes or topics, or SQL such as SELECT entity, count(*) …",
+            "nothing to plot: a plot needs a column of numbers",
+            fix="query entities, transitions, attributes or topics, or use SQL such as SELECT entity, count(*) …",
         )
     place = columns.index("changes") if "changes" in columns else numbers[0]
     found: dict[str, float] = {}

@@ -105,8 +105,8 @@ def _check_there(address: str | None) -> None:
 
 def _no_cluster(error: Exception, address: str | None) -> WorkerError:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    fix = "start one with `ray start --head`, or leave out `address`"
-    return WorkerError(f"no Ray cluster answers: {first[:200]}", where=address, fix=fix)
+    fix = "start a cluster with `ray start --head`, or leave out `address`"
+    return WorkerError(f"cannot connect to a Ray cluster: {first[:200]}", where=address, fix=fix)
 
 
 class RayActors:

@@ -31,11 +31,11 @@ def in_order(stages: Sequence[str]) -> tuple[Stage, ...]:
     """The stages, checked: known, each once, in the order in which they make sense."""
     for stage in stages:
         if stage not in STAGES:
-            raise UnknownNameError(f"unknown stage {stage!r}", fix=f"choose from: {', '.join(STAGES)}")
+            raise UnknownNameError(f"unknown stage {stage!r}", fix=f"choose one of: {', '.join(STAGES)}")
     ordered = tuple(stage for stage in STAGES if stage in stages)
     if not stages or ordered != tuple(stages):
         raise InputError(
-            f"`stages` {','.join(stages) or 'is empty'}",
+            f"wrong order of `stages`: {','.join(stages)}" if stages else "`stages` is empty",
             fix=f"name each stage once, in this order: {','.join(ordered or STAGES)}",
         )
     return ordered
@@ -177,7 +177,7 @@ class Stages:
 
     def _read(self, document: InputDocument) -> Trace:
         if document.kind == "text" and "segment" not in self.settings.stages:
-            raise InputError("this is a text, and `stages` does not name segment")
+            raise InputError("this input is a text, which needs the stage segment: add segment to `stages`")
         trace = document.content()
         count, most = len(trace.procedure.steps), self.settings.max_steps
         if count > most:

@@ -58,7 +58,7 @@ class ShardStore:
         try:
             self.system, self.path = fsspec.core.url_to_fs(self.folder)
         except (ValueError, ImportError) as error:
-            raise InputError(f"cannot use this address: {error}", where=self.folder[:300]) from None
+            raise InputError(f"cannot write to this path or URL: {error}", where=self.folder[:300]) from None
         self.is_local = "file" in self.system.protocol
 
     def create(self) -> None:
@@ -71,7 +71,9 @@ class ShardStore:
                         if time.time() - left.stat().st_mtime > STALE_SECONDS:
                             left.unlink()
         except FileExistsError:
-            raise InputError("`out` is a file", where=self.folder, fix="name a folder") from None
+            raise InputError(
+                "`out` must be a folder, but is a file", where=self.folder, fix="choose another name as `out`"
+            ) from None
         except OSError as error:
             raise InputError(f"cannot write to this folder: {error.strerror or error}", where=self.folder) from None
         probe = f".{sha256(str(time.time_ns()).encode()).hexdigest()[:8]}.probe"
@@ -143,7 +145,7 @@ class ShardStore:
             raise ShardDamagedError(
                 f"this shard is damaged: {error.what}",
                 where=self.of(name),
-                fix="run the same `fluents batch` again: it is set aside and made anew",
+                fix="run the same `fluents batch` command again: it creates the shard again",
             ) from None
 
     # The row that a worker is at, where rows are done one by one because workers died
@@ -175,7 +177,11 @@ class ShardStore:
         with jsonl.wrong_shape_is_input_error("not the manifest of a batch run", where, fix="delete or rename it"):
             value = jsonl.parse_json(data, where)
             if value["fluents-batch"] != VERSION:
-                raise InputError(f"a manifest of version {value['fluents-batch']}, not {VERSION}", where=where)
+                raise InputError(
+                    f"the manifest has version {value['fluents-batch']}, but this fluents reads version {VERSION}",
+                    where=where,
+                    fix="choose another folder as `out`",
+                )
             shards = tuple(ShardFile(**one) for one in value["shards"])
             return Manifest(value["settings"], shards, bool(value["complete"]))
 
@@ -239,7 +245,7 @@ def decode(data: bytes, format: ShardFormat, where: str) -> list[Trace]:
         except OSError as error:  # a page whose checksum is wrong, or that cannot be unpacked
             raise InputError(str(error)[:200], where=where) from None
     if not data.endswith(b"\n"):
-        raise InputError("it ends in the middle of a line", where=where)
+        raise InputError("the file ends in the middle of a line", where=where)
     return list(_traces(data.splitlines(), where))
 
 
@@ -247,7 +253,7 @@ def _traces(lines: Iterable[bytes], where: str) -> Iterator[Trace]:
     for number, line in enumerate(lines, start=1):
         record = jsonl.loads(line, f"{where}:{number}")
         if not isinstance(record, Trace):
-            raise InputError("not a trace", where=f"{where}:{number}")
+            raise InputError(f"expected a trace, found a `{jsonl.kind_of(record)}` record", where=f"{where}:{number}")
         yield record
 
 

@@ -148,7 +148,8 @@ class WorkerPool:
         elif time.monotonic() - self._idle_since > START_SECONDS:
             raise WorkerError(
                 f"no worker could start within {START_SECONDS:g} seconds",
-                fix="check that the machines have room for one; on Ray, `ray status` shows what is missing",
+                fix="check that there is enough free memory, and a GPU for each of `gpu_workers`; for Ray, see `ray "
+                "status`",
             )
 
     def _heard(self, seat: _Seat, on_shard: OnShard) -> bool:
@@ -176,7 +177,7 @@ class WorkerPool:
             elif "lost" in event:
                 return self._lose(seat, event["lost"], at_fault=False)
         if seat.task is not None and seat.is_ready and time.monotonic() - seat.moved > self._limits.timeout:
-            return self._lose(seat, f"hung: no sign of life for {self._limits.timeout:g} seconds", at_fault=True)
+            return self._lose(seat, f"hung: it made no progress for {self._limits.timeout:g} seconds", at_fault=True)
         return True
 
     def _lose(self, seat: _Seat, why: str, *, at_fault: bool) -> bool:
@@ -185,7 +186,7 @@ class WorkerPool:
         if not seat.is_ready:
             self._unready += 1
             if self._unready >= MAX_UNREADY:
-                raise WorkerError(f"{self._unready} workers in a row died before they were ready. The last: {why}")
+                raise WorkerError(f"{self._unready} workers in a row failed to start. The last {why}")
         if seat.task is not None:
             self._again.append(self._learnt(seat.task, why, at_fault))
         return False
@@ -193,7 +194,9 @@ class WorkerPool:
     def _learnt(self, task: ShardTask, why: str, at_fault: bool) -> ShardTask:
         self._losses[task.file] += 1
         if self._losses[task.file] - len(task.given_up) > MAX_LOSSES:
-            raise WorkerError(f"{MAX_LOSSES} workers were lost over one shard. The last {why}", where=task.file)
+            raise WorkerError(
+                f"{MAX_LOSSES} workers died or hung while processing the same shard. The last {why}", where=task.file
+            )
         row = self._store.read_row(task.file) if task.alone else None
         if row is not None:
             return replace(task, given_up={**task.given_up, row: f"the worker {why}"})

@@ -90,9 +90,9 @@ def parse_failures(trace: Trace) -> list[str]:
 def _few(names: list[NameGroup], trace: Trace) -> list[NameGroup]:
     if len(names) > MOST_NAMES:
         raise InputError(
-            f"{len(names)} different names in one procedure; at most {MOST_NAMES} can be compared",
+            f"this procedure contains {len(names)} different names, but at most {MOST_NAMES} can be clustered",
             where=trace.id,
-            fix="split the procedure",
+            fix="split the procedure into shorter ones",
         )
     return names
 

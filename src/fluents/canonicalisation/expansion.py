@@ -65,7 +65,7 @@ def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
     Names that were there stay. One that some cluster of the kind already goes by is no expansion of another.
     """
     if trace.changes and not trace.clusters:
-        raise InputError("this trace has no clusters to expand", where=trace.id, fix="canonicalise it first")
+        raise InputError("this trace has no clusters to expand", where=trace.id, fix="run `fluents canonicalise` first")
     asked = [names for cluster in trace.clusters for names in _cluster_names(cluster, trace.changes)]
     suggested, rejects = thesaurus.suggest(trace, asked, most)
     suggestions = iter(suggested)
@@ -137,16 +137,19 @@ def open_thesaurus(
     `near`, from 0 to 1 (0.5), is how alike a name of the vocabulary must be.
     """
     if (vocabulary is None) == (model is None):
-        raise InputError("exactly one of `vocabulary` and `model` is required", fix="give `vocabulary` or `model`")
+        raise InputError("give either `vocabulary` or `model`, not both or neither", fix="give exactly one of them")
     if vocabulary is not None:
         if base_url is not None:
             raise InputError(
-                "`base_url` needs `model`", fix="leave out `base_url`, or give `model` instead of `vocabulary`"
+                "`base_url` has no effect without `model`",
+                fix="leave out `base_url`, or give `model` instead of `vocabulary`",
             )
         yield VocabularyThesaurus(read_traces(vocabulary), str(vocabulary), NEAR if near is None else near)
         return
     if near is not None:
-        raise InputError("`near` needs `vocabulary`", fix="leave out `near`, or give `vocabulary` instead of `model`")
+        raise InputError(
+            "`near` has no effect without `vocabulary`", fix="leave out `near`, or give `vocabulary` instead of `model`"
+        )
     with open_model(model, base_url) as opened:
         yield PromptedThesaurus(opened)
 

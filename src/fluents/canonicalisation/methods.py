@@ -14,7 +14,7 @@ from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, open_model
 from fluents.records import Trace
-from fluents.scoring import check_choice
+from fluents.scoring import check_choice, check_type
 
 MethodName: TypeAlias = Literal["offline", "prompted", "verified"]
 
@@ -34,6 +34,7 @@ def canonicalise(
     >>> trace = canonicalise(trace)
     >>> trace = canonicalise(trace, "prompted", model="NAME", base_url="http://127.0.0.1:8080/v1")
     """
+    check_type("trace", trace, Trace)
     with open_method(method, model=model, base_url=base_url) as opened:
         return cluster_names(trace, opened)
 
@@ -64,7 +65,9 @@ def open_method(
         return
     check_choice("method", method, MethodName)
     if shots is not None and examples is None:
-        raise InputError("`shots` needs `examples`", fix="set `examples` to a file or dataset")
+        raise InputError(
+            "`shots` has no effect without `examples`", fix="set `examples` to a file or dataset, or leave out `shots`"
+        )
     shown = None if examples is None else ClusterExamples(read_traces(examples), shots or 3, source=str(examples))
     with open_model(model, base_url) as opened:
         if method == "verified":
@@ -77,5 +80,6 @@ def _refuse_foreign(method: str | Method, owner: str, **given: object) -> None:
     """Parameters of another method are an error, not ignored."""
     if method != owner and (foreign := [name for name, value in given.items() if value is not None]):
         raise InputError(
-            f"`{foreign[0]}` needs `method` {owner}", fix=f"leave out `{foreign[0]}`, or set `method` to {owner}"
+            f"`{foreign[0]}` works only with `method` {owner}",
+            fix=f"leave out `{foreign[0]}`, or set `method` to {owner}",
         )

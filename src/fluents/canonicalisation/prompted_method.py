@@ -62,9 +62,10 @@ class PromptedMethod:
     def _questions(self, trace: Trace, one: NameList) -> list[Question]:
         if len(one.names) > MOST_ASKED:
             raise InputError(
-                f"{len(one.names)} different names are too many for one prompt; the maximum is {MOST_ASKED}",
+                f"this procedure contains {len(one.names)} different names, but a prompt can contain at most "
+                f"{MOST_ASKED}",
                 where=trace.id,
-                fix="set `method` to offline or verified, or split the procedure",
+                fix="set `method` to offline or verified, or split the procedure into shorter ones",
             )
         prompt = render(
             PROMPTS[one.level],

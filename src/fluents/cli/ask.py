@@ -20,36 +20,49 @@ from fluents.text.names import counted
 
 @with_options
 def ask(
-    source: Annotated[str, typer.Argument(help="A text, a web page, traces, or a dataset; - reads standard input.")],
+    source: Annotated[
+        str,
+        typer.Argument(help="File with a text, a web page or traces, or name of a dataset; - reads standard input."),
+    ],
     question: Annotated[
-        str | None, typer.Argument(help="The question. Omit it for CREPE, which contains its events.")
+        str | None,
+        typer.Argument(help="Yes-or-no question. Leave it out for CREPE datasets, which contain the events to judge."),
     ] = None,
     states: Annotated[
         Literal["none", "all", "salient"],
-        typer.Option(help="States to use: none, of all entities, or of salient entities."),
+        typer.Option(
+            help="Entity states to base the answer on: none, those of all entities, or those of salient entities."
+        ),
     ] = "all",
     min_salience: Annotated[
         float | None,
         typer.Option(
-            metavar="X", min=0, max=5, help="With --states salient: minimum predicted salience in the step. Default: 3."
+            metavar="X",
+            min=0,
+            max=5,
+            help="With --states salient: minimum salience of an entity in the step. Default: 3.",
         ),
     ] = None,
-    method: Annotated[Literal["offline", "prompted"], typer.Option(help="Built-in model, or a language model.")] = (
-        "offline"
-    ),
+    method: Annotated[
+        Literal["offline", "prompted"],
+        typer.Option(help="offline: the built-in model. prompted: a language model, named by --model."),
+    ] = ("offline"),
     traces: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Take the states from these traces instead of tracking.")
+        str | None,
+        typer.Option(metavar="FILE", help="Take the states from the traces in FILE, instead of tracking SOURCE."),
     ] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of procedures.")] = None,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Rate how likely something is before step 1 and after each step, from 1 to 5, with reasons and supporting states.
+    """Answer a yes-or-no question: how likely is “yes” before step 1 and after each step of a procedure, from 1 to 5?
 
-    A text is tracked first, with the embedded model. For CREPE, the answer is whether each step makes an event more
-    likely, less likely, or neither; `fluents eval crepe` scores it. Ctrl-C keeps finished procedures, and `--resume`
-    continues. Answers of language models are cached.
+    Each answer has a reason and the states that support it.
+
+    A text is tracked first, with the embedded model. For CREPE datasets, each answer is whether a step makes an event
+    more likely, less likely, or neither; `fluents eval crepe` scores these answers. Ctrl-C keeps finished procedures,
+    and `--resume` continues. Answers of language models are cached.
 
     Example: `fluents ask windy.txt "Can she see what is in the room?"`
 
@@ -67,16 +80,16 @@ def ask(
     with (
         model_unless(method == "offline", options, progress, "with --method prompted") as model,
         open_judge(method, scale="rating" if question else "change", model=model) as judge,
-        report_parse_failures("judgements that cannot be told") as failures,
+        report_parse_failures("these answers are missing in the output") as failures,
     ):
 
         def work(one: Trace | Procedure | CrepeCase, events: tuple[str, ...]) -> CrepeCase:
             trace = given.get(one.id) or _tracked(one, states)
             if trace.procedure.steps != _procedure(one).steps:
                 raise InputError(
-                    f"the steps of {one.id} in the traces differ from those in the dataset",
+                    f"the steps of {one.id} in `traces` differ from those in `source`",
                     where=traces,
-                    fix="track it again",
+                    fix="track `source` again, and give the new file as `traces`",
                 )
             dataset = source if isinstance(one, CrepeCase) else None
             with progress.of(trace):

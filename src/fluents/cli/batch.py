@@ -24,20 +24,39 @@ class BatchTracker:
 
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="tiny, small, base, a GGUF file, or the name of a model at an endpoint."),
+        typer.Option(
+            metavar="NAME",
+            help="Embedded model (tiny, small, base or a GGUF file), or name of a language model at --base-url. "
+            "Default: $FLUENTS_MODEL, or else base.",
+        ),
     ] = None
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None
-    adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None
-    checkpoint: Annotated[str | None, typer.Option(metavar="FOLDER", help="Checkpoint of `fluents train neural`.")] = (
-        None
-    )
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="URL of the OpenAI-compatible endpoint that serves --model.")
+    ] = None
+    adapter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file.",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Track with the checkpoint in FOLDER, written by `fluents train neural`."),
+    ] = None
     replay: Annotated[
         str | None, typer.Option(metavar="FILE", help="Take the changes from the traces in FILE, instead of a model.")
     ] = None
-    samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Answers to sample per step.")] = None
-    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum changes per step.")] = None
+    samples: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree."),
+    ] = None
+    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of changes per step.")] = (
+        None
+    )
     min_confidence: Annotated[
-        float | None, typer.Option(metavar="X", min=0, max=1, help="Minimum confidence of a change.")
+        float | None,
+        typer.Option(metavar="X", min=0, max=1, help="Drop changes with a confidence below X, from 0 to 1."),
     ] = None
     at_once: Annotated[
         int | None,
@@ -45,7 +64,8 @@ class BatchTracker:
             metavar="N",
             min=1,
             max=256,
-            help="Procedures at once, for an embedded model; requests at once, for an endpoint. Default: 8.",
+            help="Per worker: number of procedures that an embedded model tracks in parallel, or of concurrent "
+            "requests to an endpoint. Default: 8.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed. Default: 1.")] = None
@@ -59,20 +79,28 @@ class BatchTracker:
 class WorkerOptions:
     """Who works, and how much it may take. Each field is an option."""
 
-    engine: Annotated[Literal["local", "ray"], typer.Option(help="Processes on this machine, or a Ray cluster.")] = (
-        "local"
-    )
-    address: Annotated[str | None, typer.Option(help="Address of the Ray cluster. Default: one on this machine.")] = (
-        None
-    )
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Where workers run: local (processes on this machine) or ray (a Ray cluster)."),
+    ] = "local"
+    address: Annotated[
+        str | None,
+        typer.Option(help="With --engine ray: address of the cluster. Default: Ray is started on this machine."),
+    ] = None
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Number of workers. Default: 1 for an embedded model, else all cores."),
+        typer.Option(
+            metavar="N", min=1, help="Number of workers. Default: 1 for an embedded model, otherwise one per core."
+        ),
     ] = None
-    gpu_workers: Annotated[int, typer.Option(metavar="N", min=0, help="So many of them get a GPU each.")] = 0
-    memory: Annotated[int | None, typer.Option(metavar="MB", min=1, help="Maximum memory of a worker.")] = None
+    gpu_workers: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Number of workers that get a GPU, one each.")
+    ] = 0
+    memory: Annotated[int | None, typer.Option(metavar="MB", min=1, help="Maximum memory of each worker, in MB.")] = (
+        None
+    )
     timeout: Annotated[
-        float, typer.Option(metavar="X", min=0.1, help="Seconds without a sign of life until a worker is replaced.")
+        float, typer.Option(metavar="X", min=0.1, help="Replace a worker that makes no progress for X seconds.")
     ] = 600.0
 
 
@@ -80,31 +108,55 @@ class WorkerOptions:
 def batch(
     inputs: Annotated[
         list[str],
-        typer.Argument(help="Files, folders, fsspec addresses or datasets: texts, JSONL, Parquet, compressed or not."),
+        typer.Argument(
+            help="Files, folders, datasets, or fsspec URLs such as s3://bucket/folder. Reads text, JSONL and "
+            "Parquet, compressed or not."
+        ),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Write shards and a manifest to FOLDER.")],
-    stages: Annotated[str, typer.Option(metavar="LIST", help="Stages, separated by commas.")] = STAGES,
-    format: Annotated[Literal["parquet", "jsonl"], typer.Option(help="Format of the shards.")] = "parquet",
-    shard_size: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum procedures per shard.")] = 50,
-    max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Procedures with more steps fail.")] = 1000,
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="Write the results to FOLDER: output files (shards) and a manifest."
+        ),
+    ],
+    stages: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST", help="Stages to run, separated by commas: segment, track, canonicalise, salience."
+        ),
+    ] = STAGES,
+    format: Annotated[
+        Literal["parquet", "jsonl"], typer.Option(help="Format of the output files (shards).")
+    ] = "parquet",
+    shard_size: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of procedures per output file.")
+    ] = 50,
+    max_steps: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of steps; procedures with more steps fail.")
+    ] = 1000,
     part: Annotated[
-        str | None, typer.Option(metavar="K/N", help="Do every N-th shard, from the K-th on: for array jobs.")
+        str | None,
+        typer.Option(metavar="K/N", help="Process only part K of N of the input, such as 3/100; for array jobs."),
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed procedures again.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Process failed procedures again.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print shards, time and cost; process and write nothing.")
+        bool, typer.Option("--dry-run", help="Estimate the number of shards, the time and the cost, and write nothing.")
     ] = False,
-    price_in: Annotated[float | None, typer.Option(min=0, help="Dry run: price per million input tokens.")] = None,
-    price_out: Annotated[float | None, typer.Option(min=0, help="Dry run: price per million output tokens.")] = None,
+    price_in: Annotated[
+        float | None, typer.Option(min=0, help="With --dry-run: price per million input tokens.")
+    ] = None,
+    price_out: Annotated[
+        float | None, typer.Option(min=0, help="With --dry-run: price per million output tokens.")
+    ] = None,
     as_json: AsJson = False,
     *,
     tracker: BatchTracker,
     work: WorkerOptions,
 ) -> None:
-    """Run many procedures through the stages, on this machine or on a Ray cluster.
+    """Process many procedures in stages (segment, track, …), on this machine or on a Ray cluster.
 
-    Writes Parquet or JSONL shards and a manifest. Run the same command again to go on after an interruption: finished
-    shards are skipped. A procedure that fails is a row with its error, and does not stop the run.
+    Writes Parquet or JSONL files (shards) and a manifest. After an interruption, run the same command again: finished
+    shards are skipped. A procedure that fails does not stop the run; its error is stored in the results.
 
     Example: `fluents batch recipes.jsonl.gz --out results --model small`
 
@@ -129,14 +181,16 @@ def batch(
         show_json(found.as_dict()) if as_json else show("\n".join(found.lines()))
         return
     if price_in is not None or price_out is not None:
-        raise InputError("`price_in` and `price_out` are for `dry_run`", fix="leave them out, or add --dry-run")
+        raise InputError(
+            "`price_in` and `price_out` have no effect without `dry_run`", fix="add `dry_run`, or leave out the prices"
+        )
     try:
         with _bar() as on_progress:
             report = run(
                 inputs, out, on_progress=on_progress, on_notice=_notice, **chosen, **asdict(work), **tracker.given()
             )
     except BaseException:
-        tell(f"finished shards are in {out}; run the same command again to go on")
+        tell(f"finished shards are in {out}; run the same command again to continue")
         raise
     if as_json:
         show_json(asdict(report))
@@ -149,7 +203,8 @@ def batch(
     )
     if report.failures:
         tell(
-            f"{counted(report.failures, 'procedure')} failed: `fluents query {out} failures` shows why, --retry-failed"
+            f"{counted(report.failures, 'procedure')} failed: `fluents query {out} failures` shows why; "
+            "--retry-failed processes these again"
         )
         raise typer.Exit(1)
 
@@ -159,7 +214,7 @@ def _part(text: str | None) -> tuple[int, int] | None:
         return None
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
     if not found:
-        raise InputError(f"`part` is {text[:40]!r}", fix="give K/N, such as 3/100")
+        raise InputError(f"`part` must be K/N, not {text[:40]!r}", fix="give, for example, 3/100")
     return int(found[1]), int(found[2])
 
 
@@ -195,19 +250,24 @@ def _bar() -> Iterator[Any]:
 
 
 def query(
-    folder: Annotated[str, typer.Argument(help="Results of `fluents batch`.")],
-    question: Annotated[str, typer.Argument(metavar="QUERY", help="A view, `becomes WORD`, or SQL.")] = "changes",
+    folder: Annotated[str, typer.Argument(help="Output folder of `fluents batch`.")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUERY", help="Name of a view, `becomes WORD`, or an SQL query.")
+    ] = "changes",
     limit: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum rows to print.")] = 20,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write all rows to FILE: .parquet or .csv.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write all rows to FILE, which ends in .parquet or .csv."),
     ] = None,
-    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the first two columns as an SVG.")] = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Plot the first two columns to FILE, as SVG.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Query the results of a batch run, with DuckDB.
 
-    Views: changes, entities, transitions, attributes, topics, procedures, failures. `becomes WORD` lists whatever ends
-    in a state with this word. In SQL these are tables, and becomes('hot') is a table too.
+    Views: changes, entities, transitions, attributes, topics, procedures, failures. `becomes WORD` lists the changes
+    whose new state contains WORD. An SQL query can select from the views, and from becomes('WORD').
 
     Example: `fluents query results "becomes hot"`
 
@@ -232,7 +292,7 @@ def query(
             return
         show(table_of(columns, ([_cell(value) for value in row] for row in rows[:limit]), words=len(columns)))
         if len(rows) > limit:
-            tell(f"the first {limit} rows; --limit shows more")
+            tell(f"only the first {limit} rows are shown; raise --limit to see more")
 
 
 def _cell(value: object) -> str:

@@ -20,30 +20,45 @@ def canonicalise(
     method: Annotated[
         Literal["offline", "prompted", "verified"],
         typer.Option(
-            help="Built-in model, language model, or built-in model with doubtful pairs checked by a language model."
+            help="offline: the built-in model. prompted: a language model. verified: the built-in model, with "
+            "doubtful pairs of names checked by a language model."
         ),
     ] = "offline",
     pairs: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Verified: maximum number of pairs to check. Default: 20.")
+        int | None,
+        typer.Option(min=1, max=1000, help="With --method verified: maximum number of pairs to check. Default: 20."),
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Prompted: number of votes on the clusters of entities. Default: 5."),
+        typer.Option(
+            min=1,
+            max=100,
+            help="With --method prompted: ask N times for the clusters of entities; the majority wins. Default: 5.",
+        ),
     ] = None,
     attribute_runs: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Prompted: number of votes on the clusters of attributes. Default: 3."),
+        typer.Option(
+            min=1,
+            max=100,
+            help="With --method prompted: ask N times for the clusters of attributes; the majority wins. Default: 3.",
+        ),
     ] = None,
     examples: Annotated[
-        str | None, typer.Option(help="Prompted: draw few-shot examples from this file or dataset.")
+        str | None, typer.Option(help="With --method prompted: take few-shot examples from this file or dataset.")
     ] = None,
-    shots: Annotated[int | None, typer.Option(min=1, max=20, help="Number of --examples to show. Default: 3.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Replace existing clusters.")] = False,
+    shots: Annotated[
+        int | None,
+        typer.Option(min=1, max=20, help="Number of few-shot examples per prompt; requires --examples. Default: 3."),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Recompute existing clusters.")] = False,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Find one canonical name for each entity and attribute. The changes keep their wording.
+    """Cluster the names that mean the same entity or attribute, and choose a canonical name for each cluster.
+
+    The wording of the changes is kept.
 
     Ctrl-C keeps finished procedures, and `--resume` continues. Answers of language models are cached.
 
@@ -82,10 +97,12 @@ def canonicalise(
 def expand(
     file: TraceFile = "-",
     vocabulary: Annotated[
-        str | None, typer.Option(help="Offline: take names with a similar meaning from this file or dataset.")
+        str | None,
+        typer.Option(help="Without a language model: take names with a similar meaning from this file or dataset."),
     ] = None,
     near: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Offline: minimum similarity of a name. Default: 0.5.")
+        float | None,
+        typer.Option(min=0, max=1, help="With --vocabulary: minimum similarity of a new name. Default: 0.5."),
     ] = None,
     most: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of new names per cluster.")] = 5,
     *,
@@ -94,7 +111,7 @@ def expand(
 ) -> None:
     """Add paraphrases of each entity and attribute, so that `fluents eval schemata` accepts them.
 
-    They come from a language model, or offline from the names in a dataset.
+    The paraphrases come from a language model (--model), or from the names in a dataset (--vocabulary).
 
     Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
 

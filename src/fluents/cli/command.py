@@ -80,7 +80,7 @@ def report_skipped(skipped: Sequence[FluentsError]) -> None:
     for error in skipped:
         tell(f"skipped: {error}")
     if skipped:
-        tell(f"skipped {counted(len(skipped), 'input')}; --strict stops at the first")
+        tell(f"skipped {counted(len(skipped), 'input')}; with --strict, the command stops at the first of them")
         raise typer.Exit(1)
 
 
@@ -88,13 +88,18 @@ def report_skipped(skipped: Sequence[FluentsError]) -> None:
 class OutputOptions:
     """Where traces go. Each field is an option."""
 
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write JSONL to FILE.")] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False
-    as_json: Annotated[bool | None, typer.Option("--json/--table", help="Print JSONL or tables.")] = None
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the results to FILE, as JSONL.")
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run; requires --output.")] = False
+    as_json: Annotated[
+        bool | None,
+        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, else JSONL."),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.resume and self.output in (None, "-"):
-            raise InputError("`resume` needs `output`", fix="name the output file of the run to resume")
+            raise InputError("`resume` needs `output`", fix="give the output file of the interrupted run as `output`")
 
 
 @dataclass(frozen=True)
@@ -102,9 +107,10 @@ class Salient:
     """What is shown of a trace. Each field is an option."""
 
     min_salience: Annotated[
-        float | None, typer.Option(metavar="X", min=0, max=5, help="Minimum salience of an entity.")
+        float | None,
+        typer.Option(metavar="X", min=0, max=5, help="Keep only entities with at least this salience, from 0 to 5."),
     ] = None
-    top: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep the N most salient entities.")] = None
+    top: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep only the N most salient entities.")] = None
 
     @property
     def keep(self) -> Keep | None:
@@ -125,7 +131,7 @@ class Salient:
         left = keep_salient(trace, wanted)
         if report and trace.changes and not left.changes:
             lost = counted(len(trace.changes), "change")
-            tell(f"{trace.id}: no entity is salient enough; dropped {lost}")
+            tell(f"{trace.id}: no entity is salient enough, so {lost} were dropped")
         return left
 
 
@@ -134,18 +140,31 @@ class ScoredSalient(Salient):
     """Likewise, for a score, where gold and predictions may have different raters."""
 
     salience_rater: Annotated[
-        str | None, typer.Option(help="Use this rater's ratings, such as A1's. Unrated procedures are rated offline.")
+        str | None,
+        typer.Option(
+            help="Filter by the salience ratings of this rater, such as annotator A1. Predictions without ratings "
+            "are rated offline."
+        ),
     ] = None
 
     @property
     def keep(self) -> Keep | None:
         wanted = super().keep
         if wanted is None and self.salience_rater is not None:
-            raise InputError("`salience_rater` needs `min_salience` or `top`", fix="add one of them")
+            raise InputError(
+                "`salience_rater` has no effect without `min_salience` or `top`",
+                fix="add `min_salience` or `top`, or leave out `salience_rater`",
+            )
         return None if wanted is None else replace(wanted, rater=self.salience_rater)
 
 
-TraceFile = Annotated[str, typer.Argument(help="Traces: a file, a dataset split, or - for standard input.")]
+TraceFile = Annotated[
+    str,
+    typer.Argument(
+        help="Traces, as written by `fluents track`: a file, a dataset split such as openpi2:dev, or - for standard "
+        "input."
+    ),
+]
 
 
 def each_trace(

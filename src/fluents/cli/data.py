@@ -17,7 +17,9 @@ app = typer.Typer(help="List, download, show and convert datasets.", no_args_is_
 
 @app.command("list")
 def list_(
-    files: Annotated[bool, typer.Option("--files", help="List every file with its repository and commit.")] = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="List every file of the datasets, with its repository and commit.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List datasets, their splits and whether they are on this machine.
@@ -80,9 +82,10 @@ def get(
 
 @app.command()
 def stats(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets. Default: all.")] = None, as_json: AsJson = False
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare the counts of the files with those of the papers; * marks a difference.
+    """Count what is in the datasets, and compare with the numbers in the papers; * marks a difference.
 
     Example: `fluents data stats openpi`
     """
@@ -110,10 +113,13 @@ def stats(
 
 @app.command("show")
 def show_(
-    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi2:dev, or file.")],
+    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi2:dev, or a file of traces.")],
     id: Annotated[str | None, typer.Option(help="Show only the procedure with this id.")] = None,
     number: Annotated[int, typer.Option("-n", min=1, help="Number of procedures to show.")] = 1,
-    as_json: Annotated[bool | None, typer.Option("--json/--table", help="Print JSONL or tables.")] = None,
+    as_json: Annotated[
+        bool | None,
+        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, else JSONL."),
+    ] = None,
 ) -> None:
     """Show procedures and their changes.
 
@@ -126,17 +132,26 @@ def show_(
     found = islice((t for t in read_traces(source) if id is None or t.id == id), number if id is None else 1)
     traces = list(found)
     if not traces:
-        raise UnknownNameError(f"no procedure with the id {id!r}", where=source, fix="leave out `id` to see the first")
+        raise UnknownNameError(
+            f"no procedure with the id {id!r}", where=source, fix="leave out `id` to show the first procedure"
+        )
     emit(traces, trace_view, None, as_json)
 
 
 @app.command()
 def convert(
-    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi:dev, or file in a known format.")],
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Write to FILE; for openpi, to a folder.", metavar="FILE")
+    source: Annotated[
+        str, typer.Argument(help="Dataset split, such as openpi:dev, or a file in any of the formats of --to.")
     ],
-    to: Annotated[Format, typer.Option(help="Output format.")] = "fluents",
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Write to FILE; with --to openpi, this is a folder.", metavar="FILE")
+    ],
+    to: Annotated[
+        Format,
+        typer.Option(
+            help="Output format: fluents, openpi, openpi-v1.1, openpi-c, openpi-c-clustered, openpi2, csv or parquet."
+        ),
+    ] = "fluents",
 ) -> None:
     """Convert a dataset or a file to another format, and list the fields that the format cannot store.
 

@@ -49,7 +49,11 @@ app = typer.Typer(
 def original(
     sides: Sides,
     matchers: Annotated[
-        str, typer.Option(help="Comma-separated: exact, bleu, rouge, meteor-stem, or any with -states.")
+        str,
+        typer.Option(
+            help="How to compare answers, separated by commas: exact, bleu, rouge, meteor-stem; append -states (such "
+            "as bleu-states) to compare only the states."
+        ),
     ] = "exact,bleu,rouge",
     by: ByAny = None,
     errors: Annotated[bool, typer.Option("--errors", help="Classify wrong predictions by type of error.")] = False,
@@ -118,15 +122,24 @@ def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salien
 @with_options
 def bertscore(
     sides: Sides,
-    of: Annotated[Literal["schemata", "states", "complete"], typer.Option(help="Texts to compare.")] = "schemata",
+    of: Annotated[
+        Literal["schemata", "states", "complete"],
+        typer.Option(help="Texts to compare: schemata (entities and attributes), states, or complete (whole changes)."),
+    ] = "schemata",
     scope: Annotated[
-        Scope | None, typer.Option(help="Schemata of the whole procedure (the default) or of each step.")
+        Scope | None,
+        typer.Option(help="With --of schemata: global (of the whole procedure, the default) or local (of each step)."),
     ] = None,
-    expanded: Annotated[bool, typer.Option("--expanded", help="Accept the paraphrases in the gold.")] = False,
+    expanded: Annotated[
+        bool, typer.Option("--expanded", help="Also accept the paraphrases that the gold lists.")
+    ] = False,
     encoder: Annotated[
-        str, typer.Option(help="Model of the transformers library, by name or folder.")
+        str, typer.Option(help="Encoder: name or folder of a transformers model.")
     ] = "microsoft/deberta-xlarge-mnli",
-    layer: Annotated[int | None, typer.Option(help="Hidden layer. Default: the one BERTScore recommends.")] = None,
+    layer: Annotated[
+        int | None,
+        typer.Option(help="Hidden layer of the encoder to use. Default: the layer that BERTScore recommends."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute BERTScore as OpenPI2.0 does: each prediction against the most similar gold text. Needs the extra `embed`.
@@ -141,7 +154,9 @@ def clustering(
     gold: Gold = "openpi2:labels",
     pred: Pred = "openpi2-outputs:clusters",
     mode: ModeOption = "compat",
-    level: Annotated[Level, typer.Option(help="Score clusters of entities or of attributes.")] = "entities",
+    level: Annotated[
+        Level, typer.Option(help="Clusters to score: those of entities or those of attributes.")
+    ] = "entities",
     as_json: AsJson = False,
 ) -> None:
     """Score clusters of names as OpenPI2.0 does: exact match and B-cubed.
@@ -159,8 +174,10 @@ def clustering(
 @with_options
 def salience(
     sides: Sides,
-    reference: Annotated[str, typer.Option(help="Rater in the gold to correlate with.")] = "A1",
-    rater: Annotated[str | None, typer.Option(help="Rater in the predictions, if there are several.")] = None,
+    reference: Annotated[str, typer.Option(help="Rater in the gold to compare with.")] = "A1",
+    rater: Annotated[
+        str | None, typer.Option(help="Rater in the predictions. Required if they contain ratings by several raters.")
+    ] = None,
     plot: Annotated[str | None, typer.Option(help="Write a plot of the correlations to this SVG file.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -179,14 +196,23 @@ def salience(
 
 @app.command()
 def crepe(
-    pred: Annotated[list[str], typer.Option("--pred", help="Predictions; several are shown in one table.")],
+    pred: Annotated[
+        list[str],
+        typer.Option(
+            "--pred", help="Predictions: a file or a dataset split. Repeat to show several systems in one table."
+        ),
+    ],
     gold: Annotated[
         str | None,
-        typer.Option("--gold", help="Gold, such as crepe:dev. Default: the dataset that the predictions name."),
+        typer.Option("--gold", help="Gold, such as crepe:dev. Default: the dataset that the predictions record."),
     ] = None,
     mode: ModeOption = "compat",
-    price_in: Annotated[float, typer.Option(min=0, help="Price per million input tokens; adds a cost column.")] = 0.0,
-    price_out: Annotated[float, typer.Option(min=0, help="Price per million output tokens.")] = 0.0,
+    price_in: Annotated[
+        float, typer.Option(min=0, help="Price per million input tokens; adds a column with the cost.")
+    ] = 0.0,
+    price_out: Annotated[
+        float, typer.Option(min=0, help="Price per million output tokens; adds a column with the cost.")
+    ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Score CREPE answers (2023): does a step make an event more likely, less likely, or neither?
@@ -218,7 +244,9 @@ def crepe(
 
 @app.command()
 def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson = False) -> None:
-    """Score against complete annotation: changes matched one to one, entities, pairs, consistency, calibration.
+    """Score against gold that lists every change, as fluents:test does.
+
+    Scores changes (matched one to one), entities, pairs of entity and attribute, consistency and calibration.
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
     """
@@ -227,7 +255,7 @@ def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson
 
 @app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
-    """Measure how often a change starts from the state in which an earlier step ended. Needs no gold.
+    """Measure how often a change starts from the state that an earlier step left. Needs no gold.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """
@@ -238,13 +266,16 @@ def consistency(pred: Pred, as_json: AsJson = False) -> None:
 def agreement(
     gold: Gold,
     pred: Annotated[
-        str | None, typer.Option("--pred", help="File with more ratings to compare, such as a model's.")
+        str | None, typer.Option("--pred", help="File with ratings by more raters, such as a model.")
     ] = None,
-    raters: Annotated[str | None, typer.Option(help="Comma-separated raters. Default: all.")] = None,
+    raters: Annotated[str | None, typer.Option(help="Raters to compare, separated by commas. Default: all.")] = None,
     level: Annotated[
-        Literal["nominal", "ordinal", "interval"], typer.Option(help="Level of measurement for Krippendorff's alpha.")
+        Literal["nominal", "ordinal", "interval"],
+        typer.Option(help="Level of measurement for Krippendorff's alpha: nominal, ordinal or interval."),
     ] = "ordinal",
-    scope: Annotated[Scope, typer.Option(help="Salience for the goal (global) or in each step (local).")] = "global",
+    scope: Annotated[
+        Scope, typer.Option(help="Ratings to compare: global (salience for the goal) or local (salience in each step).")
+    ] = "global",
     as_json: AsJson = False,
 ) -> None:
     """Measure how far salience raters agree: share of equal ratings, and Krippendorff's alpha.
@@ -259,9 +290,15 @@ def agreement(
 
 @app.command()
 def judgements(
-    source: Annotated[str, typer.Argument(help="davinci, gpt-3.5 or expansions (released), or a filled-in form.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Released judgements (davinci, gpt-3.5 or expansions) or a CSV form that you filled in; with "
+            "--form: predictions."
+        ),
+    ],
     form: Annotated[
-        str | None, typer.Option(help="Write a blank form for the predictions in SOURCE to this CSV file.")
+        str | None, typer.Option(help="Write a blank CSV form for the predictions in SOURCE to this file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -287,10 +324,13 @@ def judgements(
 @app.command()
 @with_options
 def plan(
-    gold: Annotated[str, typer.Option("--gold", help="Gold: planning tasks.")] = "proc2pddl:all",
-    pred: Annotated[str, typer.Option("--pred", help="Predictions: planning tasks with the domains to score.")] = (
-        "proc2pddl:all"
-    ),
+    gold: Annotated[
+        str, typer.Option("--gold", help="Gold planning tasks: a dataset split or a file.")
+    ] = "proc2pddl:all",
+    pred: Annotated[
+        str,
+        typer.Option("--pred", help="Predicted planning tasks, whose domains are scored: a file or a dataset split."),
+    ] = ("proc2pddl:all"),
     as_json: AsJson = False,
     *,
     limits: PlannerOptions,
@@ -315,11 +355,11 @@ def plan(
 @with_options
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help="Predictions of one system: a file or a dataset split.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Predictions of the other.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Predictions of the other system.")],
     gold: Gold,
     metric: Annotated[
         Literal["original", "cluster", "schemata", "states", "complete", "crepe", "readers"],
-        typer.Option(help="Metric to compare by."),
+        typer.Option(help="Metric: original, cluster, schemata, states, complete, crepe or readers."),
     ] = "original",
     mode: ModeOption = "compat",
     *,
@@ -337,7 +377,9 @@ def compare(
     if (first, second, gold).count("-") > 1:
         raise InputError("standard input can be read only once", fix="save one of the inputs to a file")
     if metric != "cluster" and (foreign := changed(embedder)):
-        raise InputError(f"{foreign[0]} needs --metric cluster", fix=f"add --metric cluster, or leave out {foreign[0]}")
+        raise InputError(
+            f"{foreign[0]} works only with --metric cluster", fix=f"add --metric cluster, or leave out {foreign[0]}"
+        )
     options = {"embedder": embedder.load()} if metric == "cluster" else {}
     meant = metrics.held(metrics.read_sides(metric, gold, ())[0])
     scores = []

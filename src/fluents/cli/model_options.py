@@ -35,39 +35,57 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 class ModelOptions:
     """A language model as the command line names it. Each field is an option: see `with_options`."""
 
-    model: Annotated[str | None, _option(help="Model name, as the endpoint knows it.")] = None
+    model: Annotated[str | None, _option(help="Name of the language model at the endpoint.")] = None
     base_url: Annotated[
-        str | None, _option(help="OpenAI-compatible endpoint. Default: $OPENAI_BASE_URL, else OpenAI.")
+        str | None,
+        _option(help="URL of an OpenAI-compatible endpoint. Default: $OPENAI_BASE_URL, or else OpenAI's URL."),
     ] = None
-    api: Annotated[Literal["chat", "completion"], _option(help="API of the endpoint.")] = "chat"
+    api: Annotated[
+        Literal["chat", "completion"],
+        _option(help="API of the endpoint: chat (/chat/completions) or completion (/completions)."),
+    ] = "chat"
     key_file: Annotated[Path | None, _option(help="Read the API key from FILE.", metavar="FILE")] = None
     key_variable: Annotated[
         str | None, _option(help="Read the API key from this environment variable. Default: OPENAI_API_KEY.")
     ] = None
     structured: Annotated[
         Literal["auto", "schema", "json", "off"],
-        _option(help="Enforce JSON output by schema, by JSON mode, or not at all."),
+        _option(
+            help="How to enforce JSON output: schema (a JSON Schema), json (JSON mode), off (not at all), or auto "
+            "(the strictest that the endpoint supports)."
+        ),
     ] = "auto"
     max_tokens: Annotated[
         int | None,
         _option(
             min=16,
             max=1_000_000,
-            help="Maximum tokens per answer, including reasoning. Default: depends on the prompt.",
+            help="Maximum tokens per answer, including reasoning tokens. Default: depends on the prompt.",
         ),
     ] = None
     workers: Annotated[int, _option(min=1, max=256, help="Number of concurrent requests.")] = 8
     timeout: Annotated[float, _option(min=0.1, max=86400, help="Timeout of a request, in seconds.")] = 120.0
     retries: Annotated[int, _option(min=0, max=50, help="Number of retries when a request fails.")] = 6
     cache: Annotated[
-        Path | None, _option(help="Cache answers in FILE. Default: a file in the user's cache folder.", metavar="FILE")
+        Path | None,
+        _option(
+            help="Store the model's answers in FILE, and reuse them. Default: a file in the user's cache folder.",
+            metavar="FILE",
+        ),
     ] = None
-    no_cache: Annotated[bool, _option("--no-cache", help="Neither read nor write the cache.")] = False
-    cached_only: Annotated[bool, _option("--cached-only", help="Answer from the cache only; send no requests.")] = False
-    price_in: Annotated[float | None, _option(min=0, help="Price per million input tokens.")] = None
-    price_out: Annotated[float | None, _option(min=0, help="Price per million output tokens.")] = None
+    no_cache: Annotated[bool, _option("--no-cache", help="Do not reuse or store answers.")] = False
+    cached_only: Annotated[bool, _option("--cached-only", help="Use stored answers only, and send no requests.")] = (
+        False
+    )
+    price_in: Annotated[float | None, _option(min=0, help="Price per million input tokens, to report the cost.")] = None
+    price_out: Annotated[float | None, _option(min=0, help="Price per million output tokens, to report the cost.")] = (
+        None
+    )
     usage: Annotated[
-        Path | None, _option(help="Append requests, tokens and cost of the run to FILE, as JSONL.", metavar="FILE")
+        Path | None,
+        _option(
+            help="Append the number of requests, tokens and the cost of this run to FILE, as JSONL.", metavar="FILE"
+        ),
     ] = None
     record: Annotated[Path | None, _option(help="Removed.", hidden=True)] = None
     from_record: Annotated[Path | None, _option(help="Removed.", hidden=True)] = None
@@ -78,10 +96,10 @@ class ModelOptions:
         if self.from_record is not None:
             raise InputError("--from-record was removed", fix="use --cache FILE --cached-only")
         if self.cache is not None and self.no_cache:
-            raise InputError("--cache and --no-cache cannot be combined", fix="leave out one of them")
+            raise InputError("--cache and --no-cache cannot be combined", fix="leave out --cache or --no-cache")
         for option, value in (("timeout", self.timeout), ("price-in", self.price_in), ("price-out", self.price_out)):
             if value is not None and not math.isfinite(value):
-                raise InputError(f"--{option} is {value}", fix="give a finite number")
+                raise InputError(f"--{option} must be a finite number, not {value}", fix="give a finite number")
 
     @property
     def prices(self) -> Prices | None:
@@ -149,9 +167,9 @@ def _tell_usage(model: LanguageModel, options: ModelOptions, account: IO[bytes] 
     usage = model.usage
     tell(usage.summary(options.prices))
     if usage.refused:
-        tell(f"the endpoint does not support {', '.join(usage.refused)}; requests were sent without")
+        tell(f"the endpoint does not support {', '.join(usage.refused)}; requests were sent without this")
     if usage.cut:
-        tell(f"{counted(usage.cut, 'answer')} truncated at the maximum length; raise --max-tokens")
+        tell(f"{counted(usage.cut, 'answer')} reached the maximum length and ended early; raise --max-tokens")
     if account:
         ended = {"ended": datetime.now(UTC).isoformat(timespec="seconds")}
         where = {"model": model.name, "base_url": endpoint_url(options.base_url)}
@@ -159,7 +177,7 @@ def _tell_usage(model: LanguageModel, options: ModelOptions, account: IO[bytes] 
 
 
 @contextmanager
-def report_parse_failures(kept: str = "see the rejects") -> Iterator[list[str]]:
+def report_parse_failures(kept: str = "see `rejects` in the output") -> Iterator[list[str]]:
     """A list for the reasons why answers could not be read; reported also when the run is interrupted or fails."""
     reasons: list[str] = []
     try:

@@ -30,10 +30,12 @@ class PlannerOptions:
 
     planner: Annotated[
         Literal["auto", "built-in", "fast-downward"],
-        typer.Option(help="Planner. auto: built-in first, then Fast Downward, which needs the extra `plan`."),
+        typer.Option(
+            help="Planner: built-in, fast-downward (needs the extra `plan`), or auto, which tries them in this order."
+        ),
     ] = "auto"
-    time_limit: Annotated[float, typer.Option(min=0.1, max=86400, help="Time for the planner, in seconds.")] = 60.0
-    memory_limit: Annotated[int, typer.Option(min=64, max=1 << 20, help="Memory for the planner, in MiB.")] = 2048
+    time_limit: Annotated[float, typer.Option(min=0.1, max=86400, help="Time limit of the planner, in seconds.")] = 60.0
+    memory_limit: Annotated[int, typer.Option(min=64, max=1 << 20, help="Memory limit of the planner, in MiB.")] = 2048
 
 
 @with_options
@@ -41,30 +43,43 @@ def plan(
     file: TraceFile = "-",
     goal: Annotated[
         str | None,
-        typer.Option(help='What to reach, such as "soup hot, bowl full". Default: final states of salient entities.'),
+        typer.Option(
+            help='States to reach, such as "soup hot, bowl full". Default: the final states of salient entities.'
+        ),
     ] = None,
     method: Annotated[
-        Literal["compiled", "prompted"], typer.Option(help="Compile the states, or have a language model write PDDL.")
+        Literal["compiled", "prompted"],
+        typer.Option(
+            help="Who writes the PDDL: compiled (fluents, from the states in the trace) or prompted (a language model)."
+        ),
     ] = "compiled",
     min_salience: Annotated[
         float,
         typer.Option(
-            metavar="X", min=0, max=5, help="Minimum salience of entities in the default goal, or in the prompt."
+            metavar="X",
+            min=0,
+            max=5,
+            help="Minimum salience of the entities in the default goal, or in the prompt of a language model.",
         ),
     ] = 4.0,
-    salience_rater: Annotated[str | None, typer.Option(help="Use this rater's salience ratings, such as A1's.")] = None,
+    salience_rater: Annotated[
+        str | None, typer.Option(help="Use the salience ratings of this rater, such as annotator A1.")
+    ] = None,
     side_effects: Annotated[
         bool,
         typer.Option(
-            "--side-effects/--no-side-effects", help="Include changes of entities that the step does not mention."
+            "--side-effects/--no-side-effects",
+            help="Include changes of entities that the text of the step does not mention.",
         ),
     ] = True,
-    order: Annotated[bool, typer.Option("--order", help="Keep the steps in the order of the text.")] = False,
+    order: Annotated[
+        bool, typer.Option("--order", help="Keep the steps of the plan in the order of the text.")
+    ] = False,
     pddl: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write ID-domain.pddl and ID-problem.pddl to FOLDER.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plans to FILE, as traces.")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plans to FILE, as traces (JSONL).")
     ] = None,
     as_json: AsJson = False,
     *,
@@ -147,10 +162,12 @@ def plan(
 @with_options
 def pddl(
     domain: Annotated[
-        Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain, optionally with a problem.")
+        Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain, and optionally a problem.")
     ],
     problem: Annotated[Path | None, typer.Argument(metavar="[PROBLEM]", help="PDDL file with a problem.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Report an error if a file needs repairs.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail if a file needs repairs, instead of repairing it.")
+    ] = False,
     solve: Annotated[bool, typer.Option("--solve", help="Find a plan instead of printing PDDL.")] = False,
     as_json: AsJson = False,
     *,
@@ -168,7 +185,11 @@ def pddl(
     solution = None
     if solve:
         if found.problem is None:
-            raise InputError("no problem to solve", where=domain, fix="give a file with a problem")
+            raise InputError(
+                "`solve` needs a problem, but only a domain is given",
+                where=domain,
+                fix="give a PDDL file with a problem as `problem`",
+            )
         with messages.status("planning"):
             solution = solved(
                 found.domain,

@@ -18,11 +18,13 @@ def report(
     pred: Annotated[
         list[str], typer.Option("--pred", help="Predictions: a file or a dataset split. Repeat for more systems.")
     ],
-    output: Annotated[str, typer.Option("--output", "-o", help="Write NAME.html and NAME.md.")] = "report",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="NAME", help="Write the report to NAME.html and NAME.md.")
+    ] = "report",
     mode: ModeOption = "compat",
     *,
     embedder: EmbedderChoice,
-    examples: Annotated[int, typer.Option(min=0, help="Number of best and of worst steps to show.")] = 5,
+    examples: Annotated[int, typer.Option(min=0, help="Show the N best and the N worst steps of each system.")] = 5,
     salient: ScoredSalient,
 ) -> None:
     """Compare one or more systems with all published results in a report, as HTML and Markdown.
@@ -34,7 +36,9 @@ def report(
     from fluents.report.score_report import score_markdown, score_page, score_report
 
     if len(set(pred)) < len(pred) or [gold, *pred].count("-") > 1:
-        raise InputError("the same predictions are given twice", fix="name each file once")
+        raise InputError(
+            "the same input is given twice", fix="name each file once; standard input (-) can be read only once"
+        )
     keep = salient.keep
     of = f" (salience {keep})" if keep else ""
     with messages.status(plain(f"scoring {', '.join(pred)}")):

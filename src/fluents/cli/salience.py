@@ -16,14 +16,21 @@ from fluents.records import Trace
 def salience(
     file: TraceFile = "-",
     scope: Annotated[
-        Literal["global", "local", "both"], typer.Option(help="Rate for the goal, for each step, or both.")
+        Literal["global", "local", "both"],
+        typer.Option(
+            help="What to rate: global (how much an entity matters to the goal), local (in each step), or both."
+        ),
     ] = "both",
-    method: Annotated[Literal["offline", "prompted"], typer.Option(help="Built-in model, or a language model.")] = (
-        "offline"
-    ),
+    method: Annotated[
+        Literal["offline", "prompted"],
+        typer.Option(help="offline: the built-in model. prompted: a language model, named by --model."),
+    ] = ("offline"),
     form: Annotated[
         Literal["paper", "likert"] | None,
-        typer.Option(help="Prompted: OpenPI2.0's short prompt (default), or the criteria of its annotators."),
+        typer.Option(
+            help="With --method prompted: paper (the short prompt of OpenPI2.0, the default) or likert (the criteria "
+            "of its annotators)."
+        ),
     ] = None,
     *,
     to: OutputOptions,
@@ -45,7 +52,7 @@ def salience(
     with (
         model_unless(method == "offline", options, progress, "with --method prompted") as model,
         open_rater(method, form=form, model=model) as rater,
-        report_parse_failures("ratings without a value") as failures,
+        report_parse_failures("these ratings have no value in the output") as failures,
     ):
 
         def work(trace: Trace) -> Trace:

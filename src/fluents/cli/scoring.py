@@ -20,13 +20,23 @@ if TYPE_CHECKING:
 Gold = Annotated[str, typer.Option("--gold", help="Gold: a dataset split such as openpi:test, or a file.")]
 Pred = Annotated[str, typer.Option("--pred", help="Predictions: a dataset split or a file (-: standard input).")]
 ModeOption = Annotated[
-    Mode, typer.Option("--mode", help="compat: reproduce the published number. strict: the corrected metric.")
+    Mode,
+    typer.Option(
+        "--mode",
+        help="compat: compute the metric as the published code does. strict: compute it without the errors of that "
+        "code.",
+    ),
 ]
-_BY = typer.Option("--by", help="Break the score down.")
-ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, _BY]
-ByStep = Annotated[Literal["topic", "seen", "position"] | None, _BY]
-ByTopic = Annotated[Literal["topic", "seen"] | None, _BY]
-Worst = Annotated[int, typer.Option("--worst", min=0, help="Show the N steps with the lowest F1.")]
+_TOPIC = "Also score parts separately. topic: each topic. seen: topics inside and outside the training set."
+_POSITION = f"{_TOPIC} position: each step number."
+_ANY = (
+    f"{_POSITION} mentioned: entities that the step mentions, and others. "
+    "modality: annotations made with and without images."
+)
+ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, typer.Option("--by", help=_ANY)]
+ByStep = Annotated[Literal["topic", "seen", "position"] | None, typer.Option("--by", help=_POSITION)]
+ByTopic = Annotated[Literal["topic", "seen"] | None, typer.Option("--by", help=_TOPIC)]
+Worst = Annotated[int, typer.Option("--worst", metavar="N", min=0, help="Show the N steps with the lowest F1.")]
 
 
 @dataclass(frozen=True)
@@ -43,10 +53,14 @@ class EmbedderChoice:
     """What tells how similar two answers are. Each field is an option."""
 
     embedder: Annotated[
-        str, typer.Option(help="wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model.")
+        str,
+        typer.Option(help="Sentence embedder: wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model."),
     ] = "wordllama-256"
     threshold: Annotated[
-        float | None, typer.Option(help="Similarity above which answers are one cluster. Default: the embedder's.")
+        float | None,
+        typer.Option(
+            help="Answers that are more similar than this are in one cluster. Default: depends on the embedder."
+        ),
     ] = None
 
     def load(self) -> Embedder:

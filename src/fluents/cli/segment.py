@@ -16,12 +16,15 @@ def segment(
         list[str], typer.Argument(help="Texts, web pages, JSON files, folders or datasets; - reads standard input.")
     ],
     goal: Annotated[str | None, typer.Option(help="Goal of the procedure. Default: the title of the text.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write JSONL to FILE.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the procedures to FILE, as JSONL.")
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first file that cannot be read, instead of skipping it.")
     ] = False,
     as_json: Annotated[
-        bool | None, typer.Option("--json/--table", help="Print JSONL or tables. Default: JSONL in a pipe.")
+        bool | None,
+        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, else JSONL."),
     ] = None,
 ) -> None:
     """Split texts into procedures: a goal and its steps.

@@ -12,8 +12,16 @@ from fluents.cli.command import messages, show_json
 
 def serve_model(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8080,
-    model: Annotated[str | None, typer.Option(help="tiny, small, base or a GGUF file.", metavar="NAME")] = None,
-    adapter: Annotated[str | None, typer.Option(help="Name of a shipped adapter, or a GGUF file you trained.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Model to serve: tiny, small, base or a GGUF file. Default: $FLUENTS_MODEL, or else base.",
+            metavar="NAME",
+        ),
+    ] = None,
+    adapter: Annotated[
+        str | None, typer.Option(help="LoRA adapter to apply: a name from `fluents weights list`, or a GGUF file.")
+    ] = None,
     slots: Annotated[
         int, typer.Option(min=1, max=64, help="Number of concurrent requests; with more than 1, answers may vary.")
     ] = 1,
@@ -21,8 +29,8 @@ def serve_model(
 ) -> None:
     """Serve the embedded model to OpenAI-compatible clients on this machine, offline, until Ctrl-C.
 
-    Without an adapter, the base model answers chat requests: poorly, but well enough to try `fluents track-llm`.
-    With an adapter, use /v1/completions with the prompt of the embedded tracker.
+    Without --adapter, the server answers chat requests (/v1/chat/completions): not well, but well enough to try
+    `fluents track-llm`. With --adapter, send the prompts of the embedded tracker to /v1/completions.
 
     Example: `fluents serve-model --port 8080`
     """

@@ -47,9 +47,13 @@ class InputOptions:
     files: Annotated[
         list[str], typer.Argument(help="Texts, web pages, JSON files, folders or datasets; - reads standard input.")
     ]
-    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="Goal. Default: the title.")] = None
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of procedures.")] = None
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unreadable file.")] = False
+    goal: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Goal of the procedure. Default: the title of the text.")
+    ] = None
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Track at most N procedures.")] = None
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first file that cannot be read, instead of skipping it.")
+    ] = False
 
     def read(self, *outputs: str | None) -> tuple[list[Procedure], list[FluentsError]]:
         """The procedures, and why files were skipped: all at once, so that a bad file is told before the work."""
@@ -64,8 +68,10 @@ class InputOptions:
 class TraceOptions(OutputOptions):
     """Where traces go, and what is shown. Each field is an option."""
 
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a web page to FILE.")] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the traces to FILE, as a web page.")] = (
+        None
+    )
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,8 +100,13 @@ class TraceOptions(OutputOptions):
 class SamplingOptions:
     """How answers are drawn. Each field is an option."""
 
-    samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Answers to sample per step.")] = None
-    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum changes per step.")] = None
+    samples: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree."),
+    ] = None
+    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of changes per step.")] = (
+        None
+    )
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed. Default: 1.", show_default=False)] = 1
 
 
@@ -104,13 +115,32 @@ def track(
     inputs: InputOptions,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="tiny, small, base, a GGUF file, or the name of a model at an endpoint."),
+        typer.Option(
+            metavar="NAME",
+            help="Embedded model (tiny, small, base or a GGUF file), or name of a language model at --base-url. "
+            "Default: $FLUENTS_MODEL, or else base.",
+        ),
     ] = None,
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None,
-    adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None,
-    setting: Annotated[str | None, typer.Option(metavar="NAME", help="Settings tuned for a published metric.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="URL of the OpenAI-compatible endpoint that serves --model.")
+    ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file.",
+        ),
+    ] = None,
+    setting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Settings tuned for a published metric: openpi, openpi-c, openpi-clusters or openpi-c-clusters.",
+        ),
+    ] = None,
     min_confidence: Annotated[
-        float | None, typer.Option(metavar="X", min=0, max=1, help="Minimum confidence of a change.")
+        float | None,
+        typer.Option(metavar="X", min=0, max=1, help="Drop changes with a confidence below X, from 0 to 1."),
     ] = None,
     replay: Annotated[
         list[str] | None,
@@ -126,8 +156,8 @@ def track(
     """Track what changes at every step of a procedure.
 
     Uses an embedded model, which is downloaded once and runs offline: tiny (98 MB), small (491 MB), base (1.1 GB, the
-    default) or a GGUF file. Any other `--model` names a language model at an
-    endpoint; `fluents track-llm` has more options for those, and `fluents track-neural` is for trained checkpoints.
+    default) or a GGUF file. Any other `--model` is the name of a language model at the endpoint `--base-url`. For more
+    options for language models, see `fluents track-llm`; for checkpoints that you trained, `fluents track-neural`.
 
     Example: `fluents track soup.md --html soup.html`
 
@@ -143,7 +173,8 @@ def track(
     if model is not None and not is_embedded(model):
         if given:
             raise InputError(
-                f"`{given[0]}` works only with the embedded model", fix=f"leave out `model` or `{given[0]}`"
+                f"`{given[0]}` works only with an embedded model, but {model} is a language model at an endpoint",
+                fix=f"leave out `model` or `{given[0]}`",
             )
         from fluents.cli.model_options import ModelOptions
         from fluents.cli.track_llm import LlmOptions, track_with_llm
@@ -156,7 +187,7 @@ def track(
     if replay:
         for name, value in (("model", model), ("min_confidence", min_confidence)):
             if value is not None:
-                raise InputError(f"`{name}` has no effect with `replay`", fix="leave out one of them")
+                raise InputError(f"`{name}` has no effect with `replay`", fix=f"leave out `{name}` or `replay`")
         ready = _replaying(replay, chosen)
     else:
         ready = open_tracker(model=model, base_url=base_url, min_confidence=min_confidence, **chosen)
@@ -169,14 +200,15 @@ def track(
 def _refuse_old_spelling(tracker: str | None, fast: bool) -> None:
     if fast:
         raise InputError(
-            "--fast was removed, because one pass is now the default", fix="leave it out; --model tiny is the fastest"
+            "--fast was removed, because one pass is now the default",
+            fix="leave out --fast; --model tiny is the fastest",
         )
     if tracker is None:
         return
     now = {"llm": "fluents track-llm", "neural": "fluents track-neural"}.get(tracker)
     raise InputError(
-        f"--tracker {tracker} is now `{now}`" if now else "there is no option --tracker",
-        fix=f"{now} FILES …" if now else "leave it out: the embedded model is the default",
+        f"--tracker {tracker} is now `{now}`" if now else "unknown option --tracker",
+        fix=f"{now} FILES …" if now else "leave out --tracker: the embedded model is the default",
     )
 
 
@@ -187,8 +219,9 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
     settings = local_settings(**chosen)
     if len(files) != len(settings.voters):
         raise InputError(
-            f"`replay` has {counted(len(files), 'file')} for {counted(len(settings.voters), 'adapter')}",
-            fix="give `replay` once per adapter of the setting",
+            f"{counted(len(files), 'file')} for `replay`, but the setting has "
+            f"{counted(len(settings.voters), 'adapter')}",
+            fix="give `replay` once for each adapter",
         )
     return LocalTracker(settings, [Replay.read(file) for file in files])
 
@@ -238,7 +271,7 @@ def track_all(
         tell(f"wrote {counted(output.count, 'procedure')} to {to.output}")
     messages.quiet = to.quiet and not missing and not skipped
     if missing:
-        fix = "; run the command again with --resume to try again" if in_file else ""
+        fix = "; to ask for these steps again, run the command with --resume" if in_file else ""
         tell(f"no answer for {counted(missing, 'step')}{fix}")
     report_skipped(skipped)
     if missing:

@@ -31,21 +31,33 @@ class LlmOptions:
     form: Annotated[
         Literal["schemata", "states", "complete", "whole"],
         _option(
-            help="Prompts to use. schemata: entities and attributes. states: these, then their states. complete: "
-            "sentences, one prompt per step. whole: one prompt per procedure."
+            help="What to ask for. schemata: entities and attributes only. states: the same, then their states. "
+            "complete: "
+            "sentences, one prompt per step. whole: all changes, one prompt per procedure."
         ),
     ] = "states"
     pairs: Annotated[
         str | None,
-        _option(metavar="FILE", help="Predict the states of the entities and attributes in this file or dataset."),
+        _option(
+            metavar="FILE", help="Take entities and attributes from FILE or a dataset, and predict only their states."
+        ),
     ] = None
-    shots: Annotated[int, _option(min=0, help="Number of examples in each prompt.")] = 0
-    examples: Annotated[str | None, _option(metavar="FILE", help="File or dataset to draw examples from.")] = None
+    shots: Annotated[int, _option(min=0, help="Number of few-shot examples in each prompt; requires --examples.")] = 0
+    examples: Annotated[
+        str | None, _option(metavar="FILE", help="File or dataset from which to take few-shot examples.")
+    ] = None
     verify: Annotated[
-        bool, _option("--verify", help="Verify each change with another prompt, and drop unconfirmed changes.")
+        bool,
+        _option(
+            "--verify", help="Verify each change with a second prompt, and drop those that the model does not confirm."
+        ),
     ] = False
-    econd: Annotated[bool, _option("--econd", help="Send one prompt per entity instead of per attribute.")] = False
-    memory: Annotated[bool, _option("--memory", help="Include the last known states in the prompt.")] = False
+    econd: Annotated[
+        bool, _option("--econd", help="Ask for states with one prompt per entity, instead of one per attribute.")
+    ] = False
+    memory: Annotated[bool, _option("--memory", help="Include the last known states of entities in the prompt.")] = (
+        False
+    )
     past: Annotated[bool, _option("--past/--no-past", help="Include the earlier steps in the prompt.")] = True
     temperature: Annotated[
         float | None, _option(min=0, max=2, help="Sampling temperature. Default: 0, or 0.7 with several samples.")
@@ -84,7 +96,7 @@ def track_llm(
 ) -> None:
     """Track with a language model at any OpenAI-compatible endpoint, with all options.
 
-    `fluents track --model NAME --base-url URL` is the same with the defaults.
+    `fluents track --model NAME --base-url URL` does the same with default values.
 
     Example: `fluents track-llm soup.md --model NAME --base-url http://127.0.0.1:8080/v1 --form whole`
     """
@@ -120,7 +132,7 @@ def track_with_llm(
             track_all(llm.tracker(opened, sampling), wanted, skipped, salient, to, count)
         finally:
             if llm.verify:
-                tell(f"verification dropped {counted(removed, 'pair')} (see the rejects)")
+                tell(f"verification dropped {counted(removed, 'pair')} (see `rejects` in the output)")
 
 
 def print_questions(

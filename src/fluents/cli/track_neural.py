@@ -16,7 +16,10 @@ class DecodingOptions:
     """How a checkpoint answers. Each field is an option."""
 
     first: Annotated[
-        str | None, typer.Option(help="Checkpoint, file or dataset that names the entities, for econd systems.")
+        str | None,
+        typer.Option(
+            help="For econd and emem+econd: checkpoint, file or dataset that gives the entities of each step."
+        ),
     ] = None
     beams: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy decoding.")] = 4
     length_penalty: Annotated[float, typer.Option(help="Length penalty of beam search; higher gives more changes.")] = (
@@ -24,7 +27,8 @@ class DecodingOptions:
     )
     top_k: Annotated[int | None, typer.Option(min=1, help="Sample from the K most likely tokens.")] = None
     top_p: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Sample from the most likely tokens with this total probability.")
+        float | None,
+        typer.Option(min=0, max=1, help="Sample from the most likely tokens whose probabilities add up to X."),
     ] = None
     rows: Annotated[int, typer.Option(min=1, help="Batch size; lower it to save memory.")] = 64
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
@@ -39,7 +43,7 @@ def track_neural(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track with a checkpoint of `fluents train neural`.
+    """Track with a checkpoint that `fluents train neural` wrote.
 
     Example: `fluents track-neural openpi-c:dev --checkpoint runs/emem -o emem.jsonl`
     """

@@ -26,7 +26,7 @@ def _renamed(old: str, new: str) -> None:
     """Make the command `old` an error that names the command `new`."""
 
     def refuse() -> None:
-        raise UnknownNameError(f"this command is now `{new}`", fix=f"see {new} --help")
+        raise UnknownNameError(f"`fluents train {old}` was renamed to `{new}`", fix=f"see {new} --help")
 
     anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
     app.command(old, hidden=True, context_settings=anything)(refuse)
@@ -41,9 +41,9 @@ class AdapterOptions:
     """How an adapter is trained. Each field is an option and a parameter of `train_adapter`."""
 
     model: Annotated[str, typer.Option(help="Base weights: tiny, small, base, or a GGUF file.")] = "tiny"
-    prompt: Annotated[PromptForm, typer.Option(help="One transcript per procedure, or one prompt per step.")] = (
-        "transcript"
-    )
+    prompt: Annotated[
+        PromptForm, typer.Option(help="Training examples: transcript (one per procedure) or steps (one per step).")
+    ] = "transcript"
     epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over the data.")] = None
     learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None
     batch: Annotated[int | None, typer.Option(min=1, help="Batch size.")] = None
@@ -52,11 +52,13 @@ class AdapterOptions:
     weight_decay: Annotated[float | None, typer.Option(min=0, help="Weight decay of AdamW.")] = None
     unknown_count: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="With --prompt steps: share of prompts without the number of changes."),
+        typer.Option(
+            min=0, max=1, help="With --prompt steps: fraction of prompts that do not give the number of changes."
+        ),
     ] = None
     one_pass: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="With --prompt steps: share of prompts that teach sorted answers."),
+        typer.Option(min=0, max=1, help="With --prompt steps: fraction of examples with sorted answers."),
     ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
 
@@ -64,13 +66,18 @@ class AdapterOptions:
 @app.command()
 @with_options
 def adapter(
-    out: Annotated[Path, typer.Option(help="Folder for the adapter, the dev curve and the checkpoints.")],
-    data: Annotated[list[str], typer.Option(help="Dataset, such as openpi, or file of traces. Repeat for several.")] = [  # noqa: B006
+    out: Annotated[Path, typer.Option(help="Folder for the adapter, the dev loss per epoch and the checkpoints.")],
+    data: Annotated[
+        list[str],
+        typer.Option(help="Training data: a dataset, such as openpi, or a file of traces. Repeat for several."),
+    ] = [  # noqa: B006
         "fluents"
     ],
     dev: Annotated[
         list[str] | None,
-        typer.Option(help="Traces for the dev loss, in addition to datasets' dev splits. Repeat for several."),
+        typer.Option(
+            help="More traces to validate on; dev splits of datasets in --data are always used. Repeat for several."
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N examples.")] = None,
     *,
@@ -99,10 +106,11 @@ def adapter(
 
 @app.command()
 def refine(
-    adapter: Annotated[str, typer.Argument(help="Name of a shipped adapter, or a GGUF file.")],
+    adapter: Annotated[str, typer.Argument(help="Adapter: a name from `fluents weights list`, or a GGUF file.")],
     out: Annotated[Path, typer.Option(help="Folder for the adapter, the rewards and the checkpoints.")],
     data: Annotated[
-        list[str], typer.Option(help="Dataset, such as fluents, or file of traces. Repeat for several.")
+        list[str],
+        typer.Option(help="Training data: a dataset, such as fluents, or a file of traces. Repeat for several."),
     ] = [  # noqa: B006
         "fluents"
     ],
@@ -110,11 +118,12 @@ def refine(
         str | None, typer.Option(help="File of judged procedures, or fluents:judged: 60 % of each round.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="GGUF file of the base weights, if they are not tiny, small or base.")
+        str | None,
+        typer.Option(help="Base weights of the adapter, as a GGUF file. Not needed for tiny, small and base."),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds of sampling and training.")] = 6,
     procedures: Annotated[int, typer.Option(min=1, help="Number of procedures per round.")] = 128,
-    samples: Annotated[int, typer.Option(min=2, help="Number of answers per step.")] = 8,
+    samples: Annotated[int, typer.Option(min=2, help="Number of answers to sample per step.")] = 8,
     learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum number of tokens per answer.")] = 176,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
@@ -157,11 +166,16 @@ def refine(
 
 @app.command()
 def sample(
-    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi:dev, or file of traces.")],
+    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi:dev, or a file of traces.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Write the answers to FILE.", metavar="FILE")],
-    adapter: Annotated[str, typer.Option(help="Name of a shipped adapter, or a GGUF file.")] = "both",
-    style: Annotated[str | None, typer.Option(help="Answer style, if the adapter was taught several.")] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Number of answers per step.")] = 16,
+    adapter: Annotated[str, typer.Option(help="Adapter: a name from `fluents weights list`, or a GGUF file.")] = "both",
+    style: Annotated[
+        str | None,
+        typer.Option(
+            help="Answer style: plain, clean, sorted or 'clean sorted', if the adapter was trained on several."
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 16,
     temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature; 0 is greedy.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:

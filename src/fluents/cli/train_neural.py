@@ -30,12 +30,25 @@ _PENALTIES = [0.2, 1.0, 2.0]
 class NeuralModelOptions:
     """What is trained. Each field is an option."""
 
-    system: Annotated[SystemName, _MODEL(help="System of the papers.")] = "baseline"
-    style: Annotated[Style, _MODEL(help="Input format; openpi leaves out the goal.")] = "openpi-c"
-    arch: Annotated[str | None, _MODEL(help="Architecture that --model must have, such as bart.")] = None
-    model: Annotated[str | None, _MODEL(help="Folder with a transformers model, or its name on the hub.")] = None
-    from_scratch: Annotated[bool, _MODEL("--from-scratch", help="Initialize the weights randomly.")] = False
-    download: Annotated[bool, _MODEL("--download", help="Download --model from the hub.")] = False
+    system: Annotated[
+        SystemName,
+        _MODEL(
+            help="baseline, concat-states (past changes in the input), emem (entity memory), econd (one prompt per "
+            "entity), or emem+econd."
+        ),
+    ] = "baseline"
+    style: Annotated[Style, _MODEL(help="Input format: openpi (steps only) or openpi-c (steps and goal).")] = "openpi-c"
+    arch: Annotated[
+        str | None,
+        _MODEL(help="Required architecture of --model, such as bart; without --model, the architecture to --download."),
+    ] = None
+    model: Annotated[
+        str | None, _MODEL(help="Transformers model to train: a folder, or a name on the Hugging Face hub.")
+    ] = None
+    from_scratch: Annotated[
+        bool, _MODEL("--from-scratch", help="Initialize the weights randomly, instead of loading them.")
+    ] = False
+    download: Annotated[bool, _MODEL("--download", help="Download --model from the Hugging Face hub.")] = False
 
 
 @dataclass(frozen=True)
@@ -51,32 +64,45 @@ class TrainingOptions:
     lora: Annotated[int, _TRAINING(min=0, help="Rank of the LoRA matrices; 0 trains all weights.")] = 0
     batch: Annotated[int, _TRAINING(min=1, help="Batch size, over all processes.")] = 8
     accumulate: Annotated[int, _TRAINING(min=1, help="Gradient accumulation steps per batch.")] = 1
-    metric: Annotated[DevMetric, _TRAINING(help="Dev metric for choosing the epoch to keep.")] = "loss"
+    metric: Annotated[
+        DevMetric,
+        _TRAINING(
+            help="Keep the best epoch by this metric on dev: loss, exact, bleu or rouge; last keeps the last epoch."
+        ),
+    ] = "loss"
     patience: Annotated[int, _TRAINING(min=0, help="Stop after N epochs without improvement; 0 never stops early.")] = 0
     save_every: Annotated[int, _TRAINING(min=1, help="Save the state of the run every N epochs.")] = 1
-    precision: Annotated[Precision, _TRAINING(help="Floating-point precision; auto is bf16 if supported.")] = "auto"
+    precision: Annotated[
+        Precision, _TRAINING(help="Floating-point precision: bf16, float32, or auto (bf16 if the GPU supports it).")
+    ] = "auto"
     seed: Annotated[int, _TRAINING(help="Random seed.")] = 1
 
 
 @with_options
 def neural(
     out: Annotated[Path, typer.Option(help="Folder for the checkpoint, the learning curve and the state of the run.")],
-    data: Annotated[str, typer.Option(help="Dataset, such as openpi-c, or file of traces.")] = "openpi-c",
+    data: Annotated[
+        str, typer.Option(help="Training data: a dataset, such as openpi-c, or a file of traces.")
+    ] = "openpi-c",
     dev: Annotated[str | None, typer.Option(help="Traces to validate on. Default: the dev split of --data.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures.")] = None,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write the curve for TensorBoard.")] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write the learning curve for TensorBoard.")
+    ] = False,
     *,
     model: NeuralModelOptions,
     training: TrainingOptions,
 ) -> None:
-    """Train one of the papers' systems, on a GPU if there is one; `accelerate launch` uses several.
+    """Train one of the systems of the papers, on a GPU if there is one; with `accelerate launch`, on several.
 
     An interrupted run continues after its last complete epoch when you start it again, with the same result.
 
     Example: `fluents train neural --system emem --model models/bart --out runs/emem`
     """
     if not model.model and not (model.arch and model.download):  # before seconds are spent on loading libraries
-        raise InputError("no `model` to train", fix="name a folder as `model`, or set `arch` and `download`")
+        raise InputError(
+            "no model to train", fix="give the folder of a transformers model as `model`, or both `arch` and `download`"
+        )
     from fluents.training.neural import train_neural
     from fluents.training.neural_settings import NeuralTrainingSettings
 
@@ -104,13 +130,18 @@ def neural(
 def sweep(
     checkpoint: Annotated[str, typer.Argument(help="Folder written by `fluents train neural`.")],
     source: Annotated[str, typer.Argument(help="Gold traces: a dataset split, such as openpi-c:dev, or a file.")],
-    out: Annotated[Path, typer.Option(help="Folder for the predictions, curve.csv and curve.svg.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the predictions and the precision–recall curve (curve.csv and curve.svg).")
+    ],
     length_penalty: Annotated[
         list[float], typer.Option(help="Length penalty of beam search. Repeat for several.")
     ] = _PENALTIES,
     beams: Annotated[int, typer.Option(min=2, help="Beam size.")] = 4,
     first: Annotated[
-        str | None, typer.Option(help="Checkpoint, file or dataset that names the entities, for econd systems.")
+        str | None,
+        typer.Option(
+            help="For econd and emem+econd: checkpoint, file or dataset that gives the entities of each step."
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of procedures.")] = None,
 ) -> None:

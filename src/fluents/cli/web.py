@@ -20,11 +20,21 @@ class WebTrackerOptions:
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Default model: tiny, small, base, a GGUF file, or a language model at an endpoint."
+            metavar="NAME",
+            help="Model to start with: embedded (tiny, small, base or a GGUF file), or name of a language model at "
+            "--base-url.",
         ),
     ] = None
-    adapter: Annotated[str | None, typer.Option(metavar="NAME", help="Adapter, by name or GGUF file.")] = None
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of the language model.")] = None
+    adapter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file.",
+        ),
+    ] = None
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="URL of the OpenAI-compatible endpoint that serves --model.")
+    ] = None
     key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Read the endpoint's API key from FILE.")] = None
     key_variable: Annotated[
         str | None, typer.Option(help="Read the endpoint's API key from this environment variable.")
@@ -37,34 +47,45 @@ class WebTrackerOptions:
 def web(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8765,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Others than this machine's own need `--token-file`.")
+        str, typer.Option(help="Address to listen on. Any address other than this machine's own requires --token-file.")
     ] = "127.0.0.1",
     store: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="File, or postgresql://user@host/database. Default: $FLUENTS_STORE, else a file in your data folder.",
+            help="Database for documents and traces: a file, or postgresql://user@host/database. Default: "
+            "$FLUENTS_STORE, or else a file in your data folder.",
         ),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Ask for one of the tokens in FILE, one on each line.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Let in only clients that send one of the access tokens in FILE (one per line)."
+        ),
     ] = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Answer to this host name too. Repeat for several.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also accept requests to this host name. Repeat for several."),
     ] = None,
     open_page: Annotated[
-        bool | None, typer.Option("--open/--no-open", help="Open the page in the browser. Default: in a terminal.")
+        bool | None,
+        typer.Option(
+            "--open/--no-open",
+            help="Open the page in the browser, or not. Default: open it if started from a terminal.",
+        ),
     ] = None,
-    time_limit: Annotated[float, typer.Option(min=1, help="Time for one job, in seconds.")] = 3600.0,
-    memory_limit: Annotated[int, typer.Option(min=0, help="Memory for the model, in MiB; 0 for no limit.")] = 8192,
+    time_limit: Annotated[float, typer.Option(min=1, help="Time limit of a job, in seconds.")] = 3600.0,
+    memory_limit: Annotated[
+        int, typer.Option(min=0, help="Memory limit of the process that runs the model, in MiB; 0 for no limit.")
+    ] = 8192,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
     *,
     trackers: WebTrackerOptions,
 ) -> None:
     """Serve the web application on this machine, until Ctrl-C. Needs the extra `web`.
 
-    Paste or drop a text, watch its changes appear, correct them, compare, download. What is tracked is kept; a job that
-    was interrupted goes on when the server is started again.
+    In the browser, paste a text or drop a file, watch its changes appear, and correct, compare and download them.
+    Results are stored in a database; an interrupted job continues when the server is started again.
 
     Example: `fluents web --model small`
 

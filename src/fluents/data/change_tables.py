@@ -59,11 +59,15 @@ def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str
     try:
         for cells in csv.reader(text(), delimiter=_delimiter(decoded(first, where))):
             if len(cells) < len(header) or any(cell.strip() for cell in cells[len(header) :]):
-                fix = "quote cells that contain the delimiter"
-                raise InputError(f"{len(cells)} cells, but the header has {len(header)}", where=place[0], fix=fix)
+                fix = "put cells that contain the delimiter in quotation marks"
+                raise InputError(
+                    f"this row has {len(cells)} cells, but the header has {len(header)}", where=place[0], fix=fix
+                )
             yield place[0], dict(zip(header, cells, strict=False))
     except csv.Error:
-        raise InputError("not a table: a cell is too long or a quote is not closed", where=place[0]) from None
+        raise InputError(
+            "cannot read the table: a cell is too long, or a quotation mark is not closed", where=place[0]
+        ) from None
 
 
 def csv_text(traces: Iterable[Trace]) -> str:
@@ -146,13 +150,13 @@ def traces(rows: Iterable[tuple[str, Mapping[str, Any]]], dataset: str) -> Itera
         cells = {_name(name): _text(value, name, where) for name, value in row.items() if _name(name)}
         missing = [name for name in _REQUIRED if name not in cells]
         if missing or not cells["id"]:
-            what = f"no column {missing[0]!r}" if missing else "the row has no id"
+            what = f"the table has no column {missing[0]!r}" if missing else "this row has no id"
             raise InputError(what, where=where, fix=f"write, for example:\n    {EXAMPLE}")
         with wrong_shape_is_input_error("not a row of changes", where):
             tables.setdefault(cells["id"], _Table()).add(cells)
     if ignored:
         names = ", ".join(name[:40] for name in list(ignored)[:5]) + (", …" if len(ignored) > 5 else "")
-        warnings.warn(f"{dataset}: ignored columns: {names}", FluentsWarning, stacklevel=2)
+        warnings.warn(f"{dataset}: ignored these columns: {names}", FluentsWarning, stacklevel=2)
     for procedure_id, table in tables.items():
         yield table.trace(procedure_id, dataset)
 
@@ -172,5 +176,5 @@ def _number(text: str) -> float | None:
 def _step(text: str) -> int:
     digits = text.removesuffix(".0")
     if not digits.isdecimal() or len(digits) > len(str(MAX_STEP)) or not 1 <= int(digits) <= MAX_STEP:
-        raise InputError(f"the step must be a number, 1 or greater; found {text[:40]!r}")
+        raise InputError(f"the step must be a number of at least 1, not {text[:40]!r}")
     return int(digits)

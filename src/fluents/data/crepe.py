@@ -27,7 +27,7 @@ def cases(document: Mapping[str, Any], where: str) -> Iterator[CrepeCase]:
 def _case(case_id: str, value: Mapping[str, Any]) -> CrepeCase:
     steps = value["steps"]
     if steps[0][0]["step"].rstrip(".") != START:
-        raise InputError(f"the first step of case {case_id!r} is not {START!r}")
+        raise InputError(f"the first step of case {case_id!r} must be {START!r}")
     return CrepeCase(
         procedure=Procedure(id=case_id, goal=value["goal"], steps=tuple(items[0]["step"] for items in steps[1:])),
         likelihoods=tuple(

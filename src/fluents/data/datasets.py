@@ -82,7 +82,7 @@ DATASETS: dict[str, Dataset] = {
 def find(name: str) -> Dataset:
     """The dataset of this name; an UnknownNameError says which there are."""
     if name not in DATASETS:
-        raise UnknownNameError(f"unknown dataset {name!r}", fix=f"one of: {', '.join(DATASETS)}")
+        raise UnknownNameError(f"unknown dataset {name!r}", fix=f"choose one of: {', '.join(DATASETS)}")
     return DATASETS[name]
 
 
@@ -98,7 +98,7 @@ def load(name: str) -> Iterator[AnyRecord]:
     known = find(dataset)
     if split not in known.splits:
         what = f"{dataset} has no split {split!r}" if split else f"no split of {dataset} given"
-        raise UnknownNameError(what, fix=f"one of: {', '.join(f'{dataset}:{s}' for s in known.splits)}")
+        raise UnknownNameError(what, fix=f"choose one of: {', '.join(f'{dataset}:{s}' for s in known.splits)}")
     module, _, function = known.reader.partition(":")
     reader: Callable[[str], Iterator[AnyRecord]] = getattr(import_module(module), function)
     return reader(split)

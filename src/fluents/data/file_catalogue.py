@@ -78,7 +78,7 @@ def _catalogue() -> dict[str, tuple[DataFile, ...]]:
 def files(dataset: str) -> tuple[DataFile, ...]:
     """The files of a dataset, its licence among them."""
     if dataset not in _catalogue():
-        raise UnknownNameError(f"unknown dataset {dataset!r}", fix=f"one of: {', '.join(DATASETS)}")
+        raise UnknownNameError(f"unknown dataset {dataset!r}", fix=f"choose one of: {', '.join(DATASETS)}")
     return _catalogue()[dataset]
 
 
@@ -87,7 +87,7 @@ def find(dataset: str, path: str) -> DataFile:
     by_path = {file.path: file for file in files(dataset)}
     if path not in by_path:
         close = get_close_matches(path[:300], by_path, n=3, cutoff=0)
-        raise UnknownNameError(f"{dataset} has no file {path!r}", fix=f"perhaps one of: {', '.join(close)}")
+        raise UnknownNameError(f"{dataset} has no file {path!r}", fix=f"did you mean one of these: {', '.join(close)}?")
     return by_path[path]
 
 
@@ -103,8 +103,10 @@ def mirror_dir() -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        fix = "set it to a folder laid out as <owner>/<repo>/<path>, or unset it to use the cache"
-        raise DataMissingError("FLUENTS_DATA_MIRROR is not a folder", where=folder, fix=fix)
+        fix = "set it to a folder with files at <owner>/<repo>/<path>, or unset it to use the cache"
+        raise DataMissingError(
+            "the environment variable FLUENTS_DATA_MIRROR does not name a folder", where=folder, fix=fix
+        )
     return folder
 
 
@@ -112,9 +114,9 @@ def local_path(file: DataFile) -> Path:
     """The file on this machine, with its checksum checked once per process. Never downloads."""
     if file.sha256 is None:
         raise DataMissingError(
-            f"{file.path} of {file.repo} has no known checksum, so fluents does not download it",
+            f"fluents does not download {file.path} of {file.repo}, because its checksum is not known",
             where=file.url,
-            fix="download it yourself and use its path instead",
+            fix="download the file yourself, and give its path instead of the dataset",
         )
     mirror = mirror_dir()
     path = (mirror or cache_dir()) / file.mirror_path
@@ -125,7 +127,7 @@ def local_path(file: DataFile) -> Path:
                 where=path,
                 fix="copy it into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
                 if mirror
-                else f"fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder that contains it",
+                else f"run fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder with the file",
             )
         size = path.stat().st_size
         actual = sha256_once(path) if size == file.size else None
@@ -148,9 +150,9 @@ def is_here(dataset: str) -> bool:
 def _checksum_error(file: DataFile, path: Path, found: str, *, in_mirror: bool) -> ChecksumError:
     expected = f"{file.size} bytes with SHA-256 {file.sha256}"
     return ChecksumError(
-        f"{file.path} is not the published file: expected {expected}, found {found}",
+        f"{file.path} differs from the published file: expected {expected}, found {found}",
         where=path,
-        fix="copy it into the mirror again, byte for byte" if in_mirror else f"fluents data get {file.dataset}",
+        fix="copy the file into the mirror again, without changes" if in_mirror else f"fluents data get {file.dataset}",
     )
 
 

@@ -43,8 +43,8 @@ def save(traces: Trace | Iterable[Trace], path: str | Path) -> int:
     1
     """
     if Path(path).suffix.lower() in _OTHER_FORMATS:
-        fix = "give a name that ends in .jsonl; `fluents data convert` writes other formats, `trace.rows()` gives rows"
-        raise InputError("`save` writes JSONL", where=path, fix=fix)
+        fix = "give a name that ends in .jsonl; for other formats, use `fluents data convert`; for rows, `trace.rows()`"
+        raise InputError("`save` writes only JSONL files", where=path, fix=fix)
     return jsonl.write([traces] if isinstance(traces, Trace) else traces, path)
 
 
@@ -98,7 +98,7 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
     if change_tables.is_header(first):
         return change_tables.traces(change_tables.csv_rows(chain(start, lines)), name)
     if not first.lstrip().startswith((b"{", b"[")):
-        fix = f"`fluents track` reads texts. Records are, for example:\n    {_EXAMPLES}"
+        fix = f"for texts, use `fluents track`; otherwise give JSON records, for example:\n    {_EXAMPLES}"
         raise InputError("unknown file format: neither JSON nor a table of changes", where=where, fix=fix)
     try:
         value = jsonl.parse_json(first, where)
@@ -190,7 +190,7 @@ _EXAMPLES = f"{openpi.EXAMPLE}\n    or a table:\n    {change_tables.EXAMPLE}"
 
 def _unknown(name: str) -> InputError:
     fix = f"docs/formats.md lists the known formats. For example:\n    {_EXAMPLES}"
-    return InputError("JSON in an unknown format", where=name, fix=fix)
+    return InputError("this file is JSON in an unknown format", where=name, fix=fix)
 
 
 # Writing
@@ -217,7 +217,11 @@ def write(records: Iterable[AnyRecord], format: Format, path: str | Path) -> int
     if format == "openpi":
         folder = Path(path)
         if str(path) == "-" or folder.is_file():
-            raise InputError("the format openpi is a folder of four files", where=path, fix="give a folder")
+            raise InputError(
+                "the format openpi consists of four files, so the output must be a folder",
+                where=path,
+                fix="give a folder that does not exist yet",
+            )
         folder.mkdir(parents=True, exist_ok=True)
         for name, lines in _OPENPI_FILES.items():
             _write_lines(traces, lines, folder / name)
@@ -233,7 +237,7 @@ def write(records: Iterable[AnyRecord], format: Format, path: str | Path) -> int
         with jsonl.atomic_output(path) as stream:
             parquet.write(traces, stream)
     else:
-        raise UnknownNameError(f"unknown format {format!r}", fix=f"one of: {', '.join(FORMATS)}")
+        raise UnknownNameError(f"unknown format {format!r}", fix=f"choose one of: {', '.join(FORMATS)}")
     return len(traces)
 
 

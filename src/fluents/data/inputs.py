@@ -93,7 +93,7 @@ def _files(sources: Iterable[str], written: Collection[Path], skipped: list[Flue
             readable = sorted(str(file) for file in inside if file.resolve() not in written)
             if not readable:
                 error = InputError(
-                    "no readable files in this folder", where=source, fix=f"supported: {' '.join(SUFFIXES)}"
+                    "no readable files in this folder", where=source, fix=f"supported formats: {' '.join(SUFFIXES)}"
                 )
                 if skipped is None:
                     raise error
@@ -116,7 +116,7 @@ def _is_records(file: str) -> bool:
     """Whether it is a dataset or JSON, rather than a text."""
     if file == "-":
         if sys.stdin is None:
-            raise InputError("there is no standard input", fix="name a file")
+            raise InputError("standard input is closed", fix="name a file")
         return looks_like_json(cast("io.BufferedReader", sys.stdin.buffer).peek(4096))
     if not _exists(file):
         from fluents.data.datasets import DATASETS, no_such_source

@@ -73,9 +73,9 @@ def row(where: str, *lines: dict[str, Any]) -> OpenPIRow:
     ids = [line.get("id") for line in lines]
     if not isinstance(ids[0], str) or any(other != ids[0] for other in ids):
         what = (
-            f"the files have different ids on one line: {ids}"
+            f"the files have different ids on the same line: {ids}"
             if len(ids) > 1
-            else "the id must be a text: procedure||step"
+            else "the id must be a string of the form procedure||step"
         )
         raise InputError(what, where=where)
     merged = {key: value for line in lines for key, value in line.items()}
@@ -113,7 +113,9 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
             continue
         if procedure_id in seen:
             raise InputError(
-                f"the steps of {procedure_id!r} are not consecutive lines", where=steps[0].where, fix="sort by id"
+                f"the steps of {procedure_id!r} are not consecutive lines",
+                where=steps[0].where,
+                fix="sort the lines by id",
             )
         seen.add(procedure_id)
         last = 0
@@ -219,7 +221,9 @@ def _procedure(procedure_id: str, rows: Sequence[OpenPIRow]) -> Procedure:
 def _added_text(row: OpenPIRow, earlier: Sequence[str]) -> str:
     """The text of a step that its metadata lacks: what its question adds to the steps before it."""
     if row.question is None:
-        raise InputError("the step has no text: no question, and no query in its metadata", where=row.where)
+        raise InputError(
+            "this step has no text: it contains neither 'question' nor 'query' in its metadata", where=row.where
+        )
     text = html.unescape(row.question.removesuffix(QUESTION_END))
     return text.strip().removeprefix(" ".join(earlier)).strip()
 

@@ -60,7 +60,7 @@ def _schemata(answers: Mapping[str, list[str]], step: int) -> tuple[list[StateCh
 
 def _state(fields: Any, step: int) -> StateChange:
     if len(list_of(fields, "a state")) != 4:
-        raise WrongShape("a state is [entity, attribute, before, after]")
+        raise WrongShape("a state must be [entity, attribute, before, after]")
     entity, attribute, before, after = fields
     entities, attributes = tuple(entity.split(BAR)), tuple(attribute.split(BAR))
     return StateChange(

@@ -27,7 +27,7 @@ def line(where: str, value: dict[str, Any]) -> OpenPICLine:
     with wrong_shape_is_input_error('not {"id": [address, step], "query": …, "answers": [[4 strings], …]}', where):
         procedure_id, step = list_of(value["id"], "id")
         if not isinstance(procedure_id, str):
-            raise WrongShape("the first part of the id must be a text")
+            raise WrongShape("the first part of the id must be a string")
         return OpenPICLine(where, procedure_id, step, value["query"], list_of(value["answers"], "answers"))
 
 
@@ -38,7 +38,9 @@ def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
         steps = list(run)
         if procedure_id in seen:
             raise InputError(
-                f"the steps of {procedure_id!r} are not consecutive lines", where=steps[0].where, fix="sort by id"
+                f"the steps of {procedure_id!r} are not consecutive lines",
+                where=steps[0].where,
+                fix="sort the lines by id",
             )
         seen.add(procedure_id)
         for number, step in enumerate(steps, start=1):
@@ -64,7 +66,7 @@ def with_clusters(gold: Iterable[Trace], clustered: Iterable[tuple[str, dict[str
     numbers: dict[tuple[str, str], int] = {}
     for where, value in clustered:
         if len(value["answers"]) != len(value["answer_clusters"]):
-            raise InputError("the numbers of answers and answer_clusters differ", where=where)
+            raise InputError("`answers` and `answer_clusters` have different lengths", where=where)
         for sentence, cluster in zip(value["answers"], value["answer_clusters"], strict=True):
             numbers[value["id"], sentence] = cluster
     for trace in gold:

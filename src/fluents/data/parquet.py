@@ -22,7 +22,7 @@ except ImportError:
 
 def write(traces: Iterable[Trace], stream: IO[bytes]) -> None:
     rows = [_plain(trace, Trace) for trace in traces]
-    with wrong_shape_is_input_error("a number too large for Parquet", "the records"):
+    with wrong_shape_is_input_error("a number is too large for Parquet", "the records"):
         table = pa.Table.from_pylist(rows, schema=pa.schema(list(_struct(Trace))))
     pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
 

@@ -37,7 +37,7 @@ class Stat:
 def stats(dataset: str) -> list[Stat]:
     """All numbers of a dataset."""
     if dataset not in _COUNTERS:
-        raise UnknownNameError(f"unknown dataset {dataset!r}", fix=f"one of: {', '.join(_COUNTERS)}")
+        raise UnknownNameError(f"unknown dataset {dataset!r}", fix=f"choose one of: {', '.join(_COUNTERS)}")
     return list(_COUNTERS[dataset]())
 
 

@@ -71,9 +71,9 @@ class Cache:
         [tables] = run("select count(*) from sqlite_master").fetchone()
         if version != FORMAT and (version or tables):
             raise CacheError(
-                "this database is not a cache of answers, or was made by a newer version of fluents",
+                "this file is not a cache of answers, or was written by a newer version of fluents",
                 where=self.path,
-                fix="name another file",
+                fix="name another file as `cache`",
             )
         for table in _TABLES:
             run(table)
@@ -121,9 +121,9 @@ class Cache:
         except (sqlite3.Error, OSError) as error:
             damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
             raise CacheError(
-                f"the cache cannot be used: {error}",
+                f"cannot use the cache of answers: {error}",
                 where=self.path,
-                fix="delete it; fluents creates a new one"
+                fix="delete the file; fluents creates a new one"
                 if damaged
-                else "make it writable, or name another file as `cache`",
+                else "make the file writable, or name another file as `cache`",
             ) from None

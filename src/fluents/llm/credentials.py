@@ -18,7 +18,7 @@ MAX_KEY = 10_000
 
 def checked_url(address: str) -> str:
     """The address of an endpoint as it is used everywhere: without a slash at the end."""
-    fix = "give one such as https://api.openai.com/v1 or http://127.0.0.1:8080/v1"
+    fix = "give an address such as https://api.openai.com/v1 or http://127.0.0.1:8080/v1"
     try:
         parts = urlsplit(address.strip())
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
@@ -28,10 +28,13 @@ def checked_url(address: str) -> str:
         raise EndpointError("invalid endpoint address", where=address[:200], fix=fix)
     if parts.username or parts.password:
         raise EndpointError(
-            "the address must not contain a user name or password", fix=f"put the key into a file; {fix}"
+            "the endpoint address must not contain a user name or password",
+            fix=f"give the API key as `key_file`, and {fix}",
         )
     if parts.query or parts.fragment:  # often a key, and requests go to other places below the address
-        raise EndpointError("the address must not contain ? or #", fix=f"put a key into a file; {fix}")
+        raise EndpointError(
+            "the endpoint address must not contain ? or #", fix=f"give an API key as `key_file`, and {fix}"
+        )
     return address.strip().rstrip("/")
 
 
@@ -50,21 +53,24 @@ def find_key(base_url: str, *, file: str | Path | None = None, variable: str | N
     That one is sent by https alone: to this machine, or in the clear, goes only a key that was named for it.
     """
     if file is not None and variable is not None:
-        raise InputError("`key_file` and `key_variable` cannot be combined", fix="give one of them")
+        raise InputError(
+            "`key_file` and `key_variable` cannot be combined", fix="leave out `key_file` or `key_variable`"
+        )
     if file is not None:
         with open_input(file) as stream:
             return _checked_key(stream.read(MAX_KEY + 1).decode("utf-8", "replace"), str(file))
     if variable is not None:
         key = os.environ.get(variable)
         if not key:
-            raise InputError(f"the environment variable {variable} contains no key", fix=f"export {variable}=…")
+            raise InputError(f"the environment variable {variable} contains no API key", fix=f"export {variable}=…")
         return _checked_key(key, f"${variable}")
     if not base_url.startswith("https:"):
         return None
     key = os.environ.get(KEY_VARIABLE)
     if not key and base_url == OPENAI:
         raise InputError(
-            f"no API key for {base_url}", fix=f"export {KEY_VARIABLE}=…, give `key_file`, or another `base_url`"
+            f"no API key for {base_url}",
+            fix=f"export {KEY_VARIABLE}=…, give a `key_file`, or give the `base_url` of an endpoint that needs no key",
         )
     return _checked_key(key, f"${KEY_VARIABLE}") if key else None
 

@@ -53,8 +53,10 @@ _OF_THIS_QUESTION = re.compile(
 class _Later(Exception):
     """This request failed; the same one may succeed."""
 
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        self.reason, self.wait = reason, wait
+    def __init__(
+        self, reason: str, wait: float | None = None, fix: str = "check that the endpoint is up, then run this again"
+    ) -> None:
+        self.reason, self.wait, self.fix = reason, wait, fix
         super().__init__(reason)
 
 
@@ -131,9 +133,11 @@ class Endpoint:
             self._meter.add(failed=1)
             raise NoAnswerError(failure, where=self.base_url)
         raise InputError(
-            f"no answer to this prompt in the cache ({question.name}): … {printable_line(question.prompt[-300:])}",
+            f"the cache contains no answer to this prompt ({question.name}): … "
+            f"{printable_line(question.prompt[-300:])}",
             where=self._cache.path if self._cache else None,
-            fix="use the options, texts and version of the run that created the cache, or leave out `cached_only`",
+            fix="use the same options, texts and version of fluents as in the run that filled the cache, or leave "
+            "out `cached_only`",
         )
 
     def _reply(self, question: Question) -> Reply:
@@ -157,13 +161,11 @@ class Endpoint:
         if self._has_ever_answered and self._failed_in_a_row < DOWN_AFTER:
             self._meter.add(failed=1)
             raise NoAnswerError(what, where=self.base_url)
-        raise EndpointError(
-            what, where=self.base_url, fix=f"check that the endpoint is up, then run this again{self._kept}"
-        )
+        raise EndpointError(what, where=self.base_url, fix=f"{trouble.fix}{self._kept}")
 
     @property
     def _kept(self) -> str:
-        return f"; answers so far are kept in {self._cache.path}" if self._cache else ""
+        return f"; the answers so far are in {self._cache.path}" if self._cache else ""
 
     def _request(self, question: Question) -> Reply:
         """One request, or a few where the endpoint refuses parameters of it."""
@@ -186,7 +188,7 @@ class Endpoint:
             reason = printable_line(self._without_key(f"{error.__cause__ or error}"))
             if could_not_connect(error) and not self._has_answered:
                 raise EndpointError(
-                    f"cannot connect: {reason}",
+                    f"cannot connect to the endpoint: {reason}",
                     where=self.base_url,
                     fix="check that the endpoint is up and that its address is correct (http or https?)",
                 ) from None
@@ -194,7 +196,7 @@ class Endpoint:
                 raise _Later(f"no answer within {self.options.timeout:g} s") from None
             raise _Later(f"the connection failed: {reason}") from None
         except BrokenReply as error:
-            raise _Later(str(error)) from None
+            raise _Later(str(error), fix=error.fix) from None
 
     def _judge(self, error: openai.APIStatusError, sent: dict[str, Any]) -> str:
         """The parameter to leave out; otherwise raises what the status means."""
@@ -203,9 +205,9 @@ class Endpoint:
         if (status in RETRIED or status >= 500) and error.code != "insufficient_quota":
             if wait is not None and wait > LONGEST_ASKED_WAIT:
                 raise EndpointError(
-                    f"the endpoint asks to wait {wait:.0f} s ({status}: {said})",
+                    f"the endpoint asks clients to wait {wait:.0f} s (status {status}: {said})",
                     where=self.base_url,
-                    fix=f"run this again after that time{self._kept}",
+                    fix=f"run this again after {wait:.0f} s{self._kept}",
                 ) from None
             raise _Later(f"status {status}: {said}", wait) from None
         if status == 413 or (status in (400, 422) and _OF_THIS_QUESTION.search(f"{error.code} {said}")):
@@ -214,17 +216,17 @@ class Endpoint:
         refused = refused_parameter(sent, said, error.param, self.options) if status in (400, 422) else None
         if refused is None:
             raise EndpointError(
-                f"the endpoint answered {status}: {said}", where=self.base_url, fix=self._fix(status)
+                f"the endpoint replied with status {status}: {said}", where=self.base_url, fix=self._fix(status)
             ) from None
         return refused
 
     def _fix(self, status: int) -> str:
         if status in (401, 403):
-            wanted = "this endpoint wants a key: give `key_file` or `key_variable`"
-            return "check the key" if self._key.get_secret_value() else wanted
+            wanted = "this endpoint requires an API key: give `key_file` or `key_variable`"
+            return "check the API key" if self._key.get_secret_value() else wanted
         if status == 404:
-            return f"check the address (does it end in /v1?) and the model's name, {self.model}"
-        return "check the address, the model's name and the parameters"
+            return f"check the address (does it end in /v1?) and the name of the model, {self.model}"
+        return "check the address, the name of the model and the options"
 
     def _without_key(self, text: str) -> str:
         """A text from the endpoint that may be shown and stored."""

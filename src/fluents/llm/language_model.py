@@ -80,16 +80,20 @@ def open_model(
     from fluents.llm.endpoint import Endpoint
 
     if not model:
-        raise InputError("no model given", fix="set `model` to the name of a model that the endpoint serves")
+        raise InputError("no language model given", fix="set `model` to the name of a model at the endpoint")
     if not math.isfinite(timeout):
-        raise InputError(f"`timeout` is {timeout}", fix="give a finite number")
+        raise InputError(
+            f"`timeout` must be a finite number, not {timeout}", fix="give a number of seconds, such as 120"
+        )
     address = endpoint_url(base_url)
     key = None if cached_only else find_key(address, file=key_file, variable=key_variable)
     path = default_path() if isinstance(cache, bool) else Path(cache)
     if cached_only and cache is False:
-        raise InputError("`cached_only` needs a cache", fix="leave it out, or use a cache")
+        raise InputError(
+            "`cached_only` needs a cache", fix="leave out `cached_only`, or set `cache` to the file of an earlier run"
+        )
     if cached_only and not path.is_file():
-        raise InputError("no such cache", where=path, fix="set `cache` to the file of an earlier run")
+        raise InputError("this cache does not exist", where=path, fix="set `cache` to the file of an earlier run")
     options = EndpointOptions(api, structured, timeout, RetryPolicy(retries))
     kept = None if cache is False else Cache(path)
     with Endpoint(address, model, key, options=options, cache=kept, cached_only=cached_only) as endpoint:

@@ -32,9 +32,9 @@ class _Bounded:
         for piece in self._stream:
             size += len(piece)
             if size > MAX_REPLY_BYTES:
-                raise _http.ReadError(f"a reply of more than {MAX_REPLY_BYTES // 2**20} MB")
+                raise _http.ReadError(f"the reply is larger than {MAX_REPLY_BYTES // 2**20} MB")
             if time.monotonic() > self._deadline:
-                raise _http.ReadTimeout("the reply does not end")
+                raise _http.ReadTimeout("the endpoint did not finish its reply")
             yield piece
 
     def close(self) -> None:

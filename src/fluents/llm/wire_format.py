@@ -123,7 +123,11 @@ _UNSUPPORTED = re.compile(r"support|unknown|unrecogni|unexpected|not permitted|n
 
 
 class BrokenReply(Exception):
-    """A reply that is not a completion."""
+    """A reply that is not a completion, and what may mend that."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        self.fix = fix
+        super().__init__(what)
 
 
 @dataclass(frozen=True)
@@ -163,14 +167,17 @@ def read_reply(content: bytes, api: Api) -> Reply:
         # By way of bytes: half a surrogate pair, which JSON can hold, is no character and could not be written down.
         whole = _Completion.model_validate_json(writable(json.dumps(json.loads(content), ensure_ascii=False)))
     except (ValueError, RecursionError):
-        raise BrokenReply("the reply is not a completion") from None
+        fix = "check the address: does it end in /v1, and is the endpoint OpenAI-compatible?"
+        raise BrokenReply("the endpoint's reply is not in the format of OpenAI's API", fix) from None
     choice, usage = whole.choices[0], whole.usage or _Usage()
     if api == "chat":
         if choice.message is None:
-            raise BrokenReply("the completion has no message")
+            fix = "if this endpoint serves text completions instead of chat, set `api` to completion"
+            raise BrokenReply("the endpoint's reply contains no chat message", fix)
         text = choice.message.content or choice.message.refusal or ""
     elif choice.text is None:
-        raise BrokenReply("the completion has no text")
+        fix = "if this endpoint serves chat instead of text completions, set `api` to chat"
+        raise BrokenReply("the endpoint's reply contains no text completion", fix)
     else:
         text = choice.text
     return Reply(text, choice.finish_reason == "length", usage.prompt_tokens or 0, usage.completion_tokens or 0)

@@ -87,7 +87,9 @@ def score(metric: Metric, gold: Any, pred: Any, *, mode: Mode = "compat", **opti
     for name in options:
         if name not in allowed:
             known = ", ".join(f"`{option}`" for option in allowed if option != "mode") or "none"
-            raise UnknownNameError(f"{metric} has no option `{name}`", fix=f"its options: {known}")
+            raise UnknownNameError(
+                f"the metric {metric} has no option `{name}`", fix=f"options of this metric: {known}"
+            )
     sides = read_sides(metric, gold, pred, level=options.get("level", "entities"))
     taken = sides[1:] if METRICS[metric].needs == ("pred",) else sides
     return function(*taken, **options, **({"mode": mode} if "mode" in allowed else {}))
@@ -109,7 +111,7 @@ def read_sides(metric: str, gold: Any, pred: Any, *, level: Level = "entities") 
     entry = METRICS[metric]
     for name, side in (("gold", gold), ("pred", pred)):
         if side is None and name in entry.needs:
-            raise InputError(f"{metric} needs `{name}`", fix="give traces, a dataset split or a file")
+            raise InputError(f"the metric {metric} needs `{name}`", fix="give traces, a dataset split or a file")
     if entry.needs == ("pred",):
         return (), _side(entry, "pred", pred, level)
     if isinstance(gold, str | Path) and isinstance(pred, str | Path) and str(gold) == str(pred):
@@ -153,7 +155,11 @@ def _given(entry: _Entry, name: str, source: Any) -> Any:
 def _cases(records: Iterable[Any], where: str) -> Iterator[CrepeCase]:
     for record in records:
         if not isinstance(record, CrepeCase):
-            raise InputError("not CREPE data: it has no events", where=where, fix="use e.g. crepe:dev")
+            raise InputError(
+                "not CREPE data: a record has no events",
+                where=where,
+                fix="use a CREPE dataset, such as crepe:dev, or answers of `fluents ask`",
+            )
         yield record
 
 

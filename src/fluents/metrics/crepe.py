@@ -37,7 +37,7 @@ def crepe(gold: Iterable[CrepeCase], pred: Iterable[CrepeCase], *, mode: Mode = 
     if problems and mode == "strict":
         raise InputError(
             first_three(problems),
-            fix="use compat mode, which drops unknown events and counts other answers as “more likely”",
+            fix="use compat mode, which drops unknown events and counts unknown labels as “more likely”",
         )
     signature = Signature.of("crepe", mode, avg="macro", data=pairs.data_hash)
     warnings = (*pairs.warnings, *([first_three(problems)] if problems else []))

@@ -49,7 +49,11 @@ def judgements(source: str | Path) -> Score:
         return error_analysis(released_judgements(str(source)))
     if str(source) != "-" and not Path(source).exists():
         known = ", ".join((*MODELS, EXPANSIONS))
-        raise InputError("no such judgements", where=source, fix=f"use {known}, or a filled-in form")
+        raise InputError(
+            "no such file, and not the name of released judgements",
+            where=source,
+            fix=f"use {known}, or a form that you filled in",
+        )
     return hallucinations(source)
 
 
@@ -98,7 +102,7 @@ def error_analysis(judgements: Iterable[Judgement]) -> Score:
     statistics = Statistics.collect(columns, rows)
     figures: Figures = {name: {"count": Total(name), "share": ShareOf(name, "judged")} for name in (*VERDICTS, MISSING)}
     unjudged = int(statistics.sums()[UNJUDGED])
-    warnings = (f"{unjudged} predictions were left without a verdict",) if unjudged else ()
+    warnings = (f"{unjudged} predictions have no verdict",) if unjudged else ()
     return Score("error analysis", statistics, figures, Signature.of("error analysis", "human"), warnings, scale=1.0)
 
 
@@ -153,14 +157,14 @@ def hallucinations(path: str | Path) -> Score:
     empty: list[str] = []
     for where, line in _form_lines(path):
         if not (line["step"].isdecimal() and len(line["step"]) < 10):
-            raise InputError(f"{line['step']!r} is not a step number", where=where)
+            raise InputError(f"the step must be a number, not {line['step']!r}", where=where)
         procedure, step = _shown(line["procedure"]), int(line["step"])
         if (procedure, step, line["answer"]) in seen:
-            raise InputError("this change is in the form twice", where=where)
+            raise InputError("this change is listed twice in the form", where=where)
         seen.add((procedure, step, line["answer"]))
         verdict = line["hallucinated"].strip().lower()
         if verdict and verdict not in _YES | _NO:
-            raise InputError(f"expected yes or no, found {line['hallucinated']!r}", where=where)
+            raise InputError(f"the column `hallucinated` must be yes or no, not {line['hallucinated']!r}", where=where)
         if not verdict:
             empty.append(where)
             continue
@@ -181,9 +185,9 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
             table = csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
             if not set(FORM_COLUMNS) <= set(table.fieldnames or ()):
                 raise InputError(
-                    f"not a form: its columns must be {', '.join(FORM_COLUMNS)}",
+                    f"this table is not a form: its columns must be {', '.join(FORM_COLUMNS)}",
                     where=path,
-                    fix="save the table as comma-separated UTF-8, with its header",
+                    fix="save the table as comma-separated values (CSV) in UTF-8, with its header",
                 )
             for line in table:
                 where = f"{path}:{table.line_num}"
@@ -191,7 +195,7 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
                     raise InputError("this line has too few columns", where=where)
                 yield where, line
         except UnicodeDecodeError:
-            raise InputError("not UTF-8", where=path, fix="save the table as UTF-8") from None
+            raise InputError("the file is not UTF-8", where=path, fix="save the table as UTF-8") from None
         except csv.Error as error:
             raise InputError(f"not a CSV table: {error}", where=path) from None
 

@@ -65,7 +65,7 @@ def salience(
         )
     warnings = tuple(pairs.warnings)
     if alone := sum(len(one.gold.keys() ^ one.pred.keys()) for one in rated):
-        warnings += (f"{alone} ratings are by only one of the two raters",)
+        warnings += (f"{alone} entities were rated by only one of the two raters",)
     if warnings and mode == "strict":
         raise InputError("; ".join(warnings), fix="use compat mode to score only what both raters rated")
     columns = [f"{view.name}.{column}" for view in views for column in view.columns]

@@ -33,8 +33,9 @@ def states(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat
     statistics = Statistics.collect((FIRST, ANY, "asked"), _rows(pairs, mode, unequal))
     if unequal and mode == "strict":
         raise InputError(
-            f"predictions and gold changes are not one to one: {first_three(unequal)}",
-            fix="predict each gold entity and attribute of a step once; compat mode counts missing ones as wrong",
+            f"predictions and gold changes do not match one to one: {first_three(unequal)}",
+            fix="predict each pair of entity and attribute in the gold exactly once, or use compat mode, which "
+            "counts missing pairs as wrong",
         )
     warnings = [f"predictions and gold changes are not one to one: {first_three(unequal)}"] if unequal else []
     figures = {name: {"accuracy": Ratio(name, "asked")} for name in (FIRST, ANY)}

@@ -73,13 +73,13 @@ def begin(
     offline = not download
     if offline and not Path(source).is_dir():
         raise InputError(
-            f"no folder {source!r}",
-            fix="name a folder with a transformers model, or set `download` to get it from the hub",
+            f"there is no folder {source!r}",
+            fix="name a folder with a transformers model, or add `download` to get the model from the Hugging Face hub",
         )
     with _clear_errors(source):
         config = AutoConfig.from_pretrained(source, local_files_only=offline)
         if arch is not None and config.model_type != arch:
-            raise ModelFilesError(f"this model is {config.model_type}, not {arch}", where=source)
+            raise ModelFilesError(f"this model has the architecture {config.model_type}, not {arch}", where=source)
         codec = _codec(source, config, offline)
         torch.manual_seed(seed)
         if from_scratch:
@@ -122,12 +122,16 @@ def load(folder: Path, device: str) -> Trained:
     """A checkpoint, ready to answer."""
     card = read_card(folder)
     if not (folder / WEIGHTS).exists():
-        raise ModelFilesError(f"the folder contains no {WEIGHTS}", where=folder, fix="train for at least one epoch")
+        raise ModelFilesError(
+            f"the folder contains no {WEIGHTS}", where=folder, fix="train the model for at least one epoch"
+        )
     with _clear_errors(str(folder)):
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         if config.model_type != card.arch:
             raise ModelFilesError(
-                f"config.json is for {config.model_type}, but the checkpoint was trained as {card.arch}", where=folder
+                f"config.json describes the architecture {config.model_type}, but the checkpoint was trained with "
+                f"{card.arch}",
+                where=folder,
             )
         codec = _codec(str(folder), config, True)
         network = Network(
@@ -143,11 +147,11 @@ def put_weights(network: Network, found: dict[str, Any]) -> None:
     own = weights(network)
     if own.keys() != found.keys():
         name = sorted(own.keys() ^ found.keys())[0]
-        raise ValueError(f"the weights belong to another model: {name} is missing in one of the two")
+        raise ValueError(f"the weights do not fit the model: {name} is missing in the weights or in the model")
     with torch.no_grad():
         for name, value in own.items():
             if value.shape != found[name].shape:
-                raise ValueError(f"the weights belong to another model: {name} has another shape")
+                raise ValueError(f"the weights do not fit the model: {name} has another shape")
             value.copy_(found[name])
 
 
@@ -156,7 +160,7 @@ def read_card(folder: Path) -> Card:
     file = folder / CARD
     if not file.is_file():
         raise ModelFilesError(
-            f"this folder is not a checkpoint of `fluents train neural`: it contains no {CARD}",
+            f"this folder was not written by `fluents train neural`: it contains no {CARD}",
             where=folder,
             fix="check the path",
         )
@@ -180,9 +184,10 @@ def _codec(source: str, config: Any, offline: bool) -> Codec:
     tokenizer = _tokenizer(source, offline)
     if len(tokenizer) > config.vocab_size:
         raise ModelFilesError(
-            f"the tokenizer has {len(tokenizer)} tokens, the model only {config.vocab_size}",
+            f"the tokenizer does not fit the model: it has {len(tokenizer)} tokens, and the model only "
+            f"{config.vocab_size}",
             where=source,
-            fix="use the tokenizer of the model",
+            fix="put the tokenizer of this model into the folder",
         )
     config.eos_token_id = tokenizer.eos_token_id
     if config.pad_token_id is None:
@@ -209,7 +214,7 @@ def _clear_errors(where: str) -> Iterator[None]:
     try:
         yield
     except torch.cuda.OutOfMemoryError:
-        raise OutOfMemory("the model does not fit into the device's memory", where=where) from None
+        raise OutOfMemory("the model does not fit into the memory of the GPU", where=where) from None
     except SafetensorError as error:
         raise ModelFilesError(f"the weights are damaged: {_first_line(error)}", where=where) from None
     except (OSError, ValueError, RuntimeError, KeyError) as error:

@@ -73,8 +73,10 @@ def add_memory(model: Any) -> Width:
     names = [name for name, _ in decoder.named_modules() if name.endswith(CROSS_ATTENTION)]
     if not names:
         raise FluentsError(
-            f"entity memory needs an encoder–decoder model such as BART or T5, but this is {model.config.model_type}",
-            fix="use another model, or the system concat-states, which adds past changes as text",
+            "entity memory (emem) needs an encoder–decoder model such as BART or T5, but this model is "
+            f"{model.config.model_type}",
+            fix="choose another `model`, or set `system` to concat-states, which adds past changes to the input as "
+            "text",
         )
     for name in names:
         parent, _, child = name.rpartition(".")

@@ -48,7 +48,7 @@ SYSTEMS: dict[str, NeuralSystem] = {
 def system_named(name: str) -> NeuralSystem:
     """The system of that name."""
     if name not in SYSTEMS:
-        raise UnknownNameError(f"no neural system {name!r}", fix=f"one of: {', '.join(SYSTEMS)}")
+        raise UnknownNameError(f"unknown `system` {name!r}", fix=f"choose one of: {', '.join(SYSTEMS)}")
     return SYSTEMS[name]
 
 

@@ -36,7 +36,7 @@ def enough_memory(fix: str) -> Iterator[None]:
     try:
         yield
     except torch.cuda.OutOfMemoryError:
-        raise OutOfMemory("the device's memory is full", fix=fix) from None
+        raise OutOfMemory("the memory of the GPU is full", fix=fix) from None
     except RuntimeError as error:
         if "can't allocate memory" not in str(error):  # how torch says it of the processor's
             raise

@@ -152,8 +152,8 @@ def _remember(trained: Trained, asked: Sequence[_Asked], answers: Sequence[str],
 def entities_missing() -> InputError:
     """The error where a system needs a first stage and there is none."""
     return InputError(
-        "this checkpoint needs the entities of each step",
-        fix="set `first` to a checkpoint, file or dataset that names them",
+        "this checkpoint (an econd system) needs the entities of each step as input",
+        fix="set `first` to a checkpoint, file or dataset that gives the entities",
     )
 
 
@@ -163,6 +163,6 @@ def _check_first(procedures: Sequence[Procedure], first: Mapping[str, Trace] | N
     for procedure in procedures:
         if procedure.id not in first or len(first[procedure.id].procedure.steps) != len(procedure.steps):
             raise InputError(
-                f"`first` has no trace of {procedure.id!r} with {len(procedure.steps)} steps",
-                fix="run the first tracker on the same procedures",
+                f"`first` contains no trace of {procedure.id!r} with {len(procedure.steps)} steps",
+                fix="give traces of the same procedures as `first`",
             )

@@ -134,7 +134,7 @@ class PddlDraft:
                 repair(name, f"type {name} is not declared: declared")
         for name in self.types:
             if len(self.types) > MAX_TYPES:
-                fail(name, f"more than {MAX_TYPES:,} types")
+                fail(name, f"there are more than {MAX_TYPES:,} types")
             todo, seen = list(self.types[name]), set()
             while todo:
                 one = todo.pop()
@@ -281,7 +281,7 @@ class PddlDraft:
         known = (self.constants | self.objects).items()
         fits = [one for one, types in known if slots and self._fits(types, slots[place].types)]
         if len(fits) != 1:
-            fail(name, f"{name} stands outside an action, where variables have no meaning")
+            fail(name, f"the variable {name} is used outside an action")
         repair(name, f"{name} stands outside an action: read as {fits[0]}, the only object that fits")
         return renamed(name, fits[0])
 
@@ -312,7 +312,7 @@ class PddlDraft:
                 repair(name, f"predicate {name} is not declared: declared")
                 self.predicates[name] = [Typed(f"?x{place}", one) for place, one in enumerate(types, start=1)]
             elif len(types) != len(self.predicates[name]):
-                fail(name, f"{name} is not declared, and used with different numbers of arguments")
+                fail(name, f"{name} is not declared, and it is used with different numbers of arguments")
             else:
                 slots = self.predicates[name]
                 slots[:] = [Typed(slot.name, self._common(slot.types, t)) for slot, t in zip(slots, types, strict=True)]

@@ -87,7 +87,7 @@ class PddlText:
 
     def repair(self, offset: int, message: str) -> None:
         if len(self._repairs) >= MAX_REPAIRS:
-            self.fail(offset, f"not PDDL: more than {MAX_REPAIRS} repairs are needed")
+            self.fail(offset, f"the text is not PDDL: more than {MAX_REPAIRS} repairs would be needed")
         self._repairs.append(Repair(self._source, *self._place(offset), message))
 
     def fail(self, offset: int, message: str) -> NoReturn:
@@ -119,13 +119,13 @@ class PddlText:
         for count, match in enumerate(_TOKEN.finditer(self._content)):
             word, offset = match[0], match.start()
             if count > MAX_SYMBOLS:
-                self.fail(offset, f"too long: more than {MAX_SYMBOLS:,} symbols")
+                self.fail(offset, f"the text has more than {MAX_SYMBOLS:,} symbols")
             if word == "(":
                 self._begin(stack, offset)
                 stack.append(Expression(self, offset))
                 stack[-2].append(stack[-1])
                 if len(stack) > MAX_DEPTH:
-                    self.fail(offset, f"nested deeper than {MAX_DEPTH} parentheses")
+                    self.fail(offset, f"parentheses are nested more than {MAX_DEPTH} levels deep")
             elif word == ")":
                 if len(stack) > 1:
                     stack.pop()

@@ -45,7 +45,7 @@ def plan_score(
     """
     tasks, predicted = list(gold), {task.id: task.domain for task in pred}
     if unknown := predicted.keys() - {task.id for task in tasks}:
-        raise InputError(f"the prediction for {min(unknown)} is not in the gold")
+        raise InputError(f"the predictions contain the task {min(unknown)}, which is not in the gold")
     limits = {"time_limit": time_limit, "memory_limit": memory_limit}
     total = sum(len(task.problems) for task in tasks)
     warnings: list[str] = []
@@ -84,7 +84,11 @@ def planning_tasks(records: Iterable[object], where: str) -> Iterator[PddlTask]:
     """The records, which must be planning tasks."""
     for record in records:
         if not isinstance(record, PddlTask):
-            raise InputError("not a planning task: it has no domain", where=where, fix="use e.g. proc2pddl:all")
+            raise InputError(
+                "not a planning task: a record has no domain",
+                where=where,
+                fix="use planning tasks, such as proc2pddl:all",
+            )
         yield record
 
 

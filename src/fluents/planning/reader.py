@@ -52,9 +52,9 @@ def read_pddl(domain: str, problem: str | None = None, *, strict: bool = False) 
             else:
                 found[kind] = one
     if "domain" not in found:
-        raise PddlError("there is no domain", fix="a domain begins with (define (domain NAME)")
+        raise PddlError("the PDDL text contains no domain", fix="a domain begins with (define (domain NAME)")
     if problem is not None and "problem" not in found:
-        raise PddlError("there is no problem", fix="a problem begins with (define (problem NAME)")
+        raise PddlError("the PDDL text contains no problem", fix="a problem begins with (define (problem NAME)")
     draft = PddlDraft()
     _read_domain(draft, found["domain"])
     if "problem" in found:
@@ -79,7 +79,7 @@ def _kind(definition: Expression) -> str:
         definition[1:3] = [named]
         second = named
     if not isinstance(second, Expression) or second.head not in ("domain", "problem"):
-        definition.text.fail(definition.offset, "a definition of neither a domain nor a problem")
+        definition.text.fail(definition.offset, "this definition is neither a domain nor a problem")
     return str(second.head)
 
 
@@ -126,7 +126,7 @@ def _read_problem(draft: PddlDraft, definition: Expression) -> None:
     for needed in [name for name in (":domain", ":init") if name not in seen]:
         definition.text.repair(definition.offset, f"no {needed}: added")
     if not goals:
-        definition.text.fail(definition.offset, "a problem without a goal")
+        definition.text.fail(definition.offset, "the problem has no goal")
     draft.goal = goals[0] if len(goals) == 1 else Connective("and", tuple(goals))
 
 
@@ -193,12 +193,12 @@ def _read_init(draft: PddlDraft, items: Iterable[Any]) -> None:
             if isinstance(one, Atom) and one.predicate != EQUALS:
                 draft.init[one] = None
             elif isinstance(one, Atom):
-                item.text.fail(item.offset, f"{EQUALS} in :init, which lists facts")
+                item.text.fail(item.offset, f"{EQUALS} is not allowed in :init, which lists facts")
             elif one.word == "and":
                 item.text.repair(item.offset, "`and` in :init: its parts are listed")
                 todo += reversed(one.parts)
             elif one.word != "not":  # what is not listed is false anyway
-                item.text.fail(item.offset, f"`{one.word}` in :init, which lists facts")
+                item.text.fail(item.offset, f"`{one.word}` is not allowed in :init, which lists facts")
 
 
 # Expressions → values
@@ -283,7 +283,7 @@ def _kinds(todo: list[Any], hyphen: Symbol) -> tuple[str, ...]:
         if either.head != "either":
             either.text.repair(either.offset, "parentheses around types: read as either")
         if len(names) > MAX_EITHER:
-            either.text.fail(either.offset, f"more than {MAX_EITHER} types of one name")
+            either.text.fail(either.offset, f"a name has more than {MAX_EITHER} types")
         if names:
             return names
     elif todo and todo[-1][0] not in _NO_NAME:
@@ -339,7 +339,7 @@ def _atom(item: Expression) -> Atom:
         following = todo[-1] if todo and isinstance(todo[-1], Symbol) else None
         if isinstance(part, Expression):
             if len(part) != 1 or item.head == EQUALS:
-                item.text.fail(part.offset, f"an expression as an argument of {item.head} is not supported")
+                item.text.fail(part.offset, f"{item.head} has an expression as an argument, which is not supported")
             item.text.repair(part.offset, "parentheses around an argument: left out")
             todo.append(part[0])
         elif part == "?" and following and following[0] not in _NO_NAME:
@@ -390,5 +390,5 @@ def _denied(parts: Sequence[Any], item: Expression) -> Iterator[Atom]:
         parts_of = condition.parts if isinstance(condition, Connective) and condition.word == "and" else (condition,)
         for one in parts_of:
             if not isinstance(one, Atom) or one.predicate == EQUALS:
-                item.text.fail(item.offset, "only facts can become false in an effect")
+                item.text.fail(item.offset, "in an effect, `not` must contain a fact")
             yield one

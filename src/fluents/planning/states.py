@@ -76,7 +76,7 @@ class World:
         """The action of a step, and what its parameters stand for."""
         action = self.actions.get(step.action)
         if action is None:
-            raise InvalidPlanError(f"unknown action {step.action}")
+            raise InvalidPlanError(f"the domain has no action {step.action}")
         if len(step.arguments) != len(action.parameters):
             raise InvalidPlanError(f"{step}: {step.action} takes {len(action.parameters)} arguments")
         for name, variable in zip(step.arguments, action.parameters, strict=True):

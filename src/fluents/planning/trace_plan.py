@@ -16,7 +16,7 @@ from fluents.planning.planners import Planner, Solution, solve
 from fluents.planning.states import World, replayed
 from fluents.records import Trace
 from fluents.salience import Keep
-from fluents.scoring import check_choice
+from fluents.scoring import check_choice, check_type
 
 PlanMethod: TypeAlias = Literal["compiled", "prompted"]
 
@@ -93,18 +93,21 @@ def plan(
     >>> found = plan(trace, "soup hot")
     >>> found.solution.plan, found.solution.unreachable
     """
+    check_type("trace", trace, Trace)
     check_choice("method", method, PlanMethod)
     limits: dict[str, Any] = {"planner": planner, "time_limit": time_limit, "memory_limit": memory_limit}
     if not trace.clusters and trace.changes:
         trace = canonicalise(trace)
     if method == "prompted":
         if order:
-            raise InputError("`order` needs `method` compiled", fix="leave out `order`")
+            raise InputError("`order` works only with `method` compiled", fix="leave out `order`")
         shown = Keep(min_salience, rater=salience_rater) if side_effects else None
         with open_model(model, base_url) as opened:
             return _prompted(trace, goal, shown, opened, limits)
     if model is not None:
-        raise InputError("`model` needs `method` prompted", fix='set `method` to "prompted"')
+        raise InputError(
+            "`model` works only with `method` prompted", fix="set `method` to prompted, or leave out `model`"
+        )
     made = compile_trace(
         trace,
         goal=goal,

@@ -81,7 +81,9 @@ def questions_of(source: object, question: str | Sequence[str] | None) -> tuple[
         return source.events
     asked = (question,) if isinstance(question, str) else tuple(question or ())
     if not asked or not all(map(str.strip, asked)):
-        raise InputError("no question given", fix="give a `question`, or CREPE cases, which contain their events")
+        raise InputError(
+            "no question given", fix="give a `question`, or use a CREPE dataset, which contains the events to judge"
+        )
     return tuple(dict.fromkeys(asked))
 
 
@@ -115,7 +117,10 @@ def open_judge(
     if method != "prompted":
         for name, value in (("model", model), ("base_url", base_url)):
             if value is not None:
-                raise InputError(f"`{name}` needs `method` prompted", fix="leave it out, or set `method` to prompted")
+                raise InputError(
+                    f"`{name}` works only with `method` prompted",
+                    fix=f"leave out `{name}`, or set `method` to prompted",
+                )
     if not isinstance(method, str):
         yield method
         return
@@ -157,7 +162,10 @@ def check_states(states: States, min_salience: float | None) -> None:
     """An InputError where the two do not go together."""
     check_choice("states", states, States)
     if min_salience is not None and states != "salient":
-        raise InputError("`min_salience` needs `states` salient", fix="leave it out, or set `states` to salient")
+        raise InputError(
+            "`min_salience` works only with `states` salient",
+            fix="leave out `min_salience`, or set `states` to salient",
+        )
 
 
 def kept_states(trace: Trace, states: States, min_salience: float | None = None) -> Trace:

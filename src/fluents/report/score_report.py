@@ -148,7 +148,7 @@ def score_report(
     `gold_name` decides which published results stand beside the scores: those on the dataset's split of that name.
     """
     if not predictions:
-        raise InputError("there are no predictions to report on")
+        raise InputError("no predictions given")
     systems = [
         _system(name, letter(place), gold, pred, mode, embedder, examples)
         for place, (name, pred) in enumerate(predictions.items())

@@ -115,9 +115,9 @@ class TraceMeasurements:
         self._embedder = embedder
         if len(self.entities) * len(self.steps) > MOST_CELLS:
             raise InputError(
-                f"{len(self.entities)} entities in {len(self.steps)} steps are too many to rate",
+                f"this procedure is too large to rate: it has {len(self.entities)} entities in {len(self.steps)} steps",
                 where=trace.id,
-                fix="split the procedure",
+                fix="split the procedure into shorter ones",
             )
 
     @cached_property

@@ -12,7 +12,7 @@ from fluents.records import Provenance, Salience, StateChange, Trace
 from fluents.salience.entities import canonical_names
 from fluents.salience.feature_rater import RATER
 from fluents.salience.rater import rate_salience
-from fluents.scoring import Scope
+from fluents.scoring import Scope, check_type
 
 EntityPlace: TypeAlias = tuple[str, int | None]
 """An entity, for a step or (None) for the goal."""
@@ -76,10 +76,11 @@ def keep(
     >>> keep(trace, top=5)
     >>> keep(trace, min_salience=3, min_confidence=0.5)
     """
+    check_type("trace", trace, Trace)
     if top is None and min_salience is None and min_support is None and min_confidence is None:
         raise InputError("no filter given", fix="give `top`, `min_salience`, `min_support` or `min_confidence`")
     if top is not None and top < 1:
-        raise InputError(f"`top` is {top}", fix="keep at least 1 entity")
+        raise InputError(f"`top` must be at least 1, not {top}", fix="give a positive number")
     return keep_salient(trace, Keep(min_salience, top, rater, scope, min_support, min_confidence))
 
 
@@ -166,7 +167,9 @@ def _deciding(trace: Trace, wanted: Keep) -> str | None:
     raters = sorted({one.rater for one in filter(wanted.decided_by, trace.salience)})
     if wanted.rater is None and len(raters) > 1:
         raise InputError(
-            "this procedure has ratings by several raters", where=trace.id, fix=f"choose one of: {', '.join(raters)}"
+            "this procedure has salience ratings by several raters",
+            where=trace.id,
+            fix=f"choose a rater: {', '.join(raters)}",
         )
     return wanted.rater or next(iter(raters), None)
 

@@ -11,7 +11,7 @@ from fluents.llm import LanguageModel, open_model
 from fluents.records import Salience, Trace
 from fluents.salience.feature_rater import FeatureRater
 from fluents.salience.prompted_rater import Form, PromptedRater
-from fluents.scoring import Scope, check_choice
+from fluents.scoring import Scope, check_choice, check_type
 
 RaterName: TypeAlias = Literal["offline", "prompted"]
 
@@ -50,6 +50,7 @@ def rate_salience(
     >>> trace = rate_salience(trace)
     >>> trace = rate_salience(trace, "prompted", model="NAME", base_url="http://127.0.0.1:8080/v1")
     """
+    check_type("trace", trace, Trace)
     check_choice("scope", scope, RatedScope)
     with open_rater(method, form=form, model=model, base_url=base_url) as rater:
         ours = rater.ratings(trace, SCOPES[scope])
@@ -70,7 +71,8 @@ def open_rater(
         given = {"form": form, "model": model, "base_url": base_url}
         if foreign := [name for name, value in given.items() if value is not None]:
             raise InputError(
-                f"`{foreign[0]}` needs `method` prompted", fix=f"leave out `{foreign[0]}`, or set `method` to prompted"
+                f"`{foreign[0]}` works only with `method` prompted",
+                fix=f"leave out `{foreign[0]}`, or set `method` to prompted",
             )
     if not isinstance(method, str):
         yield method

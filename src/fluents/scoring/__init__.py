@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, get_args
 
-from fluents.errors import UnknownNameError
+from fluents.errors import InputError, UnknownNameError
 
 Mode: TypeAlias = Literal["compat", "strict"]
 """compat gives the published evaluator's number, its mistakes included; strict is the same idea done right."""
@@ -14,6 +14,18 @@ Level: TypeAlias = Literal["entities", "attributes"]
 
 Scope: TypeAlias = Literal["global", "local"]
 """Over the whole procedure, or in each step."""
+
+
+_MAKERS = {"Trace": "`fl.track` or `fl.load`", "Score": "`fl.score`"}
+
+
+def check_type(name: str, value: object, wanted: type[Any]) -> None:
+    """Refuse an argument of another type, such as the name of a file in place of a trace."""
+    if not isinstance(value, wanted):
+        kind = wanted.__name__
+        raise InputError(
+            f"`{name}` must be a {kind}, not {type(value).__name__}", fix=f"give a {kind} from {_MAKERS[kind]}"
+        )
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:

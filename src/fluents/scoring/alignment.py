@@ -90,7 +90,7 @@ def _steps_of_trace(trace: Trace) -> Iterator[StepAnswers]:
 
 def _plain_step(item: object) -> StepAnswers:
     if not isinstance(item, (tuple, list)) or len(item) != 2:
-        raise InputError(f"expected traces or (step id, sentences), found {type(item).__name__}")
+        raise InputError(f"expected traces or pairs (step id, sentences), found {type(item).__name__}")
     step_id, sentences = item
     if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
         raise InputError("the answers of a step must be a list of strings", where=f"step {step_id}")
@@ -157,17 +157,16 @@ class Pairing(Generic[Item]):
         """Everything that does not agree: an error in strict, warnings in compat."""
         for side in (self._gold, self._pred):
             if side.repeated:
-                what = f"more than one {side.name} with the id {first_three(side.repeated)}"
+                what = f"there is more than one {side.name} with the id {first_three(side.repeated)}"
                 raise InputError(what, fix=self.one_each)
             if side.replaced:
                 self._disagreements.append(
-                    f"more than one {side.name} with the id {first_three(side.replaced)}: the last one counts"
+                    f"there is more than one {side.name} with the id {first_three(side.replaced)}; only the last is "
+                    "scored"
                 )
         missing, extra, count = list(self._gold.waiting), list(self._pred.waiting), self._gold.count
         if not count:
-            raise InputError(
-                f"there is no gold {self.noun} to score against", fix="check that the gold file is not empty"
-            )
+            raise InputError(f"the gold contains no {self.noun}", fix="check that the gold file is not empty")
         if not self._pred.count:
             self._disagreements.append("there are no predictions")
         elif missing:
@@ -183,7 +182,9 @@ class Pairing(Generic[Item]):
             check = "are for this split and dataset" if unrelated else "are complete"
             told = first_three(self._disagreements, "; ")
             raise InputError(
-                told, fix=f"check that the predictions {check}, or use compat mode, which scores missing ones as empty"
+                told,
+                fix=f"check that the predictions {check}, or use compat mode, which scores missing predictions as "
+                "empty",
             )
         self.warnings += self._disagreements
         if len(missing) == count:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluents.errors import InputError
+from fluents.scoring import check_type
 from fluents.scoring.score import RESAMPLES, Floats, Score, number, text_table
 
 FEWEST = 10
@@ -111,6 +112,8 @@ def compare(
     far as the observed one is from 0; approximate randomisation swaps the systems' answers procedure by procedure.
     Both tests are two-sided, and neither can give a p below 1 / (resamples + 1).
     """
+    for name, score in (("first", first), ("second", second)):
+        check_type(name, score, Score)
     _check(first, resamples, level)
     ours, theirs = _paired_totals(first, second)
     drawn = np.concatenate([weights @ np.hstack([ours, theirs]) for weights in _resampled(len(ours), resamples, seed)])
@@ -136,11 +139,13 @@ def compare(
 
 def _check(score: Score, resamples: int, level: float) -> None:
     if score.n_procedures < 2:
-        raise InputError(f"intervals need at least two procedures, but this score has {score.n_procedures}")
+        raise InputError(
+            f"confidence intervals need at least two procedures, but this score has only {score.n_procedures}"
+        )
     if resamples < 1 or not 0 < level < 1:
         raise InputError(
-            f"cannot draw {resamples} resamples for a {level:.0%} interval",
-            fix="use e.g. `resamples` 10000 and `level` 0.95",
+            f"cannot compute a {level:.0%} interval from {resamples} resamples",
+            fix="use, for example, `resamples` 10000 and `level` 0.95",
         )
 
 
@@ -149,12 +154,12 @@ def _paired_totals(first: Score, second: Score) -> tuple[Floats, Floats]:
     differing = first.signature.differences(second.signature)
     if differing:
         told = ", ".join(f"{key} {ours} and {theirs}" for key, (ours, theirs) in differing.items())
-        raise InputError(f"these scores cannot be compared: their signatures differ in {told}")
+        raise InputError(f"these scores cannot be compared, because they were computed differently: {told}")
     names, ours = first.statistics.by_procedure()
     other_names, theirs = second.statistics.by_procedure()
     place = {name: index for index, name in enumerate(other_names)}
     if place.keys() != set(names):
-        raise InputError("these scores cannot be compared: they are over different procedures")
+        raise InputError("these scores cannot be compared, because they are for different procedures")
     return ours, theirs[[place[name] for name in names]]
 
 

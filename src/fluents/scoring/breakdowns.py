@@ -105,7 +105,8 @@ def by_modality(
         golds = [_only(trace, _seen_by(modality)) for trace in meant]
         if not any(trace.changes for trace in golds):
             raise InputError(
-                "the gold does not record which annotators saw the image", fix="use the dev or test set of OpenPI"
+                "the gold does not record which annotators saw images, so it cannot be broken down by modality",
+                fix="use openpi:dev or openpi:test as `gold`",
             )
         sides = (golds, said) if all_steps else _on_common_steps(golds, said, golds)
         found[modality.replace("_", " ")] = metric(*sides)
@@ -157,5 +158,8 @@ def breakdown(
     topics = {trace.id: trace.procedure.topic for trace in gold}
     parts = by_topic(score, topics) if kind == "topic" else by_seen(score, topics)
     if not any(topics.values()):
-        raise InputError("the gold procedures have no topics", fix="use the dev or test set of OpenPI")
+        raise InputError(
+            f"the gold has no topics, so it cannot be broken down by {kind}",
+            fix="use openpi:dev or openpi:test as `gold`",
+        )
     return parts

@@ -93,7 +93,9 @@ def calibrate(
             starts.append(len(texts))
             texts += step.sentences
     if not gold:
-        raise InputError("calibration needs steps with given clusters", fix="use the test set of OpenPI-C")
+        raise InputError(
+            "the threshold cannot be calibrated, because no step of the gold has clusters", fix="use openpi-c:test"
+        )
     embedded = np.split(embedder(texts), starts[1:])
 
     def agreement(threshold: float) -> float:

@@ -72,12 +72,14 @@ def segment(
     if isinstance(text, Path):
         text, source = read_text(text), source or str(text)
     elif source is None and _is_file(text):  # never read unasked: a text may come from strangers
-        raise InputError("this is the name of a file, not a text", where=text, fix=f"Path({text!r})")
+        raise InputError(
+            "expected a text, found the name of a file", where=text, fix=f"to read the file, give Path({text!r})"
+        )
     found_goal, steps = _goal_and_steps(readable(text), source)
     goal = found_goal if goal is None else _tidy(goal)
     id = id_from(goal, steps[0]) if id is None else _tidy(id)
     if not id:
-        raise InputError("`id` is empty", where=source, fix="leave it out: an id is made from the goal")
+        raise InputError("`id` is empty", where=source, fix="leave out `id`, and fluents makes an id from the goal")
     return Procedure(id=id, goal=goal, steps=tuple(steps), source=None if source is None else readable(source))
 
 
@@ -193,7 +195,7 @@ def _no_steps(goal: str, lines: Sequence[LayoutLine], source: str | None) -> Inp
     else:
         what = "no steps found: the text has no words"
     return InputError(
-        what, where=source, fix='write one step per line, or a list under a heading "Steps"; tables are not read'
+        what, where=source, fix='write one step per line, or a list under a heading "Steps"; tables are ignored'
     )
 
 
@@ -293,7 +295,8 @@ def warn_of_language(procedure: Procedure, known: Collection[str]) -> None:
         return
     names = " or ".join(LANGUAGES[name] for name in known)
     warnings.warn(
-        f"the text seems to be in {LANGUAGES[code]}, but the embedded model knows {names} only: expect wrong changes. "
+        f"the text seems to be in {LANGUAGES[code]}, but the embedded model knows only {names}, so expect wrong "
+        "changes. "
         f"To use a language model that knows {LANGUAGES[code]}, give `model` and `base_url`",
         FluentsWarning,
         stacklevel=3,

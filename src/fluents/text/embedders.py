@@ -53,7 +53,7 @@ def load_embedder(name: str = STATIC, threshold: float | None = None) -> Embedde
         threshold = THRESHOLDS.get(Path(name).name)
     if threshold is None:
         raise InputError(
-            f"no threshold is known for the embedder {name!r}",
+            f"the embedder {name!r} has no default threshold",
             fix=f"give a `threshold`, or use one of: {', '.join(THRESHOLDS)}",
         )
     return StaticEmbedder(threshold) if name == STATIC else SentenceEmbedder(name, threshold)
@@ -86,7 +86,9 @@ def _wordllama() -> tuple[Tokenizer, NDArray[np.float16]]:
 
     spec = find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
-        raise DataMissingError("the static word vectors are not installed", fix="pip install wordllama")
+        raise DataMissingError(
+            "the word vectors of the package wordllama are not installed", fix="pip install wordllama"
+        )
     folder = Path(spec.submodule_search_locations[0])
     weights = folder / "weights" / "l2_supercat_256.safetensors"
     tokenizer = folder / "tokenizers" / "l2_supercat_tokenizer_config.json"
@@ -113,7 +115,7 @@ class SentenceEmbedder:
         except (OSError, ValueError, RuntimeError) as error:
             raise DataMissingError(
                 f"the sentence encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="give a folder that contains it, or go online once; offline: "
+                fix="give the folder of a model, or connect to the internet once; to work offline: "
                 f"{install_command('embed')} and use {MINILM}, or {STATIC}",
             ) from error
 

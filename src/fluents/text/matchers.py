@@ -207,7 +207,7 @@ def named(names: Iterable[str]) -> dict[str, Matcher]:
     unknown = [name for name in wanted if name not in MATCHERS]
     if unknown or not wanted:
         what = f"unknown matcher {unknown[0]!r}" if unknown else "no matcher given"
-        raise UnknownNameError(what, fix=f"choose from: {', '.join(MATCHERS)}")
+        raise UnknownNameError(what, fix=f"choose one of: {', '.join(MATCHERS)}")
     return {name: MATCHERS[name] for name in wanted}
 
 

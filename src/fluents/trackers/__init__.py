@@ -131,7 +131,9 @@ def open_tracker(
     refuse_old_setting(setting)
     for name, number in (("samples", samples), ("max_changes", max_changes), ("at_once", at_once)):
         if number is not None and number < 1:
-            raise InputError(f"`{name}` is {number}", fix="give a number of at least 1, or leave it out")
+            raise InputError(
+                f"`{name}` must be at least 1, not {number}", fix=f"give a positive number, or leave out `{name}`"
+            )
     if replay is not None:
         _refuse("replay", model=model, base_url=base_url, adapter=adapter, checkpoint=checkpoint, setting=setting)
         _refuse("replay", samples=samples, max_changes=max_changes, min_confidence=min_confidence, at_once=at_once)
@@ -159,11 +161,11 @@ def open_tracker(
         )
     if base_url is not None:
         what = (
-            "`base_url` needs `model`"
+            "`base_url` has no effect without `model`"
             if model is None
             else f"`base_url` has no effect, because {model} is an embedded model"
         )
-        raise InputError(what, fix="give the name of a model that the endpoint serves")
+        raise InputError(what, fix="set `model` to the name of a model at the endpoint")
     if model is None and adapter is None and setting is None:
         model = default_model()
     if model is not None or adapter is not None:
@@ -196,7 +198,7 @@ def refuse_old_setting(setting: str | None) -> None:
     if setting in ("default", "fast"):
         raise InputError(
             f"the `setting` {setting} was removed, because one pass is now the default",
-            fix="leave it out; more `samples` give better answers, but take more time",
+            fix="leave out `setting`; more `samples` give better answers, but take more time",
         )
 
 
@@ -204,7 +206,7 @@ def _refuse(chosen: str, **others: object) -> None:
     """No parameter is silently ignored."""
     for name, value in others.items():
         if value is not None:
-            raise InputError(f"`{name}` has no effect with `{chosen}`", fix="leave out one of them")
+            raise InputError(f"`{name}` has no effect with `{chosen}`", fix=f"leave out `{name}` or `{chosen}`")
 
 
 def track(procedure: Procedure | str | Path, **options: Unpack[TrackerOptions]) -> Trace:

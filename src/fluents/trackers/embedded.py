@@ -120,7 +120,7 @@ class Engine:
             raise ModelError(
                 f"the model could not be loaded: {error}",
                 where=model,
-                fix="delete this file, which is created again; check the base weights: fluents weights verify",
+                fix="delete this file, which fluents creates again, and check the base weights: fluents weights verify",
             ) from None
         # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
         self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
@@ -241,7 +241,7 @@ class Engine:
             worker.join(timeout=10)
             raise
         if failed or len(ended) < count:  # an answer without its end must not pass for a short one
-            raise ModelError(f"the model could not answer: {failed[0] if failed else 'it broke off'}")
+            raise ModelError(f"the model could not answer: {failed[0] if failed else 'generation stopped early'}")
         return [WrittenAnswer(parts[i], tuple(tokens[i]), ended[i] == "stop") for i in range(count)]
 
     def close(self) -> None:
@@ -272,7 +272,11 @@ class Replay:
         on_line: Callable[[str], None] | None = None,  # noqa: ARG002
     ) -> list[str]:
         if prompt not in self.answers:
-            raise InputError("these samples contain no answer to this prompt", where=prompt[:200])
+            raise InputError(
+                "the sampled answers to replay contain none for this prompt",
+                where=prompt[:200],
+                fix="sample the same dataset with the same adapter: `fluents train sample`",
+            )
         return self.answers[prompt][: sampling.samples]
 
     @classmethod

@@ -88,9 +88,9 @@ def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) ->
     """The style to ask an adapter in: `style`, which it must have been taught, or the one that suits the sampling."""
     if adapter.facts.prompt != VERSION:
         raise InputError(
-            f"the adapter was trained with the prompt {adapter.facts.prompt}, but fluents now uses {VERSION}",
+            f"the adapter was trained with prompts of version {adapter.facts.prompt}, but fluents now uses {VERSION}",
             where=adapter.path,
-            fix="train it again with this version of fluents",
+            fix="train the adapter again with this version of fluents",
         )
     return choose_style(adapter.styles, style, one_pass=sampling.temperature == 0)
 
@@ -108,12 +108,15 @@ def local_settings(
 ) -> LocalSettings:
     """A named setting, or one for readers, with what is changed of it. One sample is the likeliest answer."""
     if setting is not None and setting not in SETTINGS:
-        raise UnknownNameError(f"no `setting` {setting!r}", fix=f"one of: {', '.join(get_args(Setting))}")
+        raise UnknownNameError(f"unknown `setting` {setting!r}", fix=f"choose one of: {', '.join(get_args(Setting))}")
     for_readers = FAST if samples == 1 else DEFAULT_SETTING
     chosen = replace(for_readers if setting is None else SETTINGS[setting], seed=seed)
     if adapter is not None:
         if len(chosen.voters) > 1:
-            raise InputError(f"the setting {setting} has fixed adapters", fix="leave out `adapter` or `setting`")
+            raise InputError(
+                f"`adapter` has no effect with `setting` {setting}, which has its own adapters",
+                fix="leave out `adapter` or `setting`",
+            )
         chosen = with_adapter(chosen, adapter)
     if samples is not None:
         chosen = replace(chosen, sampling=replace(chosen.sampling, samples=samples))

@@ -97,7 +97,9 @@ def _start_llama(path: Path, lora: Path | None, name: str, slots: int, key: str)
     try:
         server: Any = xllamacpp.Server(params)
     except RuntimeError as error:
-        raise ModelError(f"the model could not be served: {error}", where=path, fix="fluents weights verify") from None
+        raise ModelError(
+            f"the model could not be loaded: {error}", where=path, fix="check the weights: fluents weights verify"
+        ) from None
     # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
     server.handle_completions({"prompt": "\n", "max_tokens": 1})
     return server

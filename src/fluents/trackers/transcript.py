@@ -113,22 +113,23 @@ class TranscriptTracker(EmbeddedTracker):
         self._adapter = self._embedded.adapter
         if self._adapter.facts.prompt != VERSION:
             raise InputError(
-                f"the adapter was trained with the prompt {self._adapter.facts.prompt}, not with {VERSION}",
+                f"the adapter was trained with prompts of version {self._adapter.facts.prompt}, but fluents now uses "
+                f"{VERSION}",
                 where=self._adapter.path,
-                fix="train it again with this version of fluents",
+                fix="train the adapter again with this version of fluents",
             )
         shipped = read_calibrations(calibration_path(self._adapter.path)).get(way_of(settings.samples))
         self._confidence = calibration or shipped
         if settings.min_confidence and self._confidence is None:
             raise InputError(
-                "`min_confidence` needs a calibrated adapter, but this one has no calibration file",
+                "`min_confidence` needs a calibrated adapter, but this adapter has no calibration file",
                 where=self._adapter.path,
                 fix="leave out `min_confidence`",
             )
         if settings.min_confidence is None and shipped is not None and calibration is None:
             self.settings = replace(settings, min_confidence=shipped.min_confidence)
         if settings.at_once > 1 and settings.samples > 1:
-            raise InputError("`at_once` has no effect with several `samples`", fix="leave out one of them")
+            raise InputError("`at_once` has no effect with several `samples`", fix="leave out `at_once` or `samples`")
         self.at_once = settings.at_once
         self._given = self._model = model
         self._loading = threading.Lock()
@@ -246,8 +247,9 @@ class _Writing:
 def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
     if transcript.dropped:
         warnings.warn(
-            f"{procedure.id} is long: in its last steps the model no longer saw steps 1 to {transcript.dropped}. "
-            "Split it into shorter procedures if that matters",
+            f"{procedure.id} is too long for the model: at its last steps, it no longer saw steps 1 to "
+            f"{transcript.dropped}. "
+            "If that matters, split it into shorter procedures",
             FluentsWarning,
             stacklevel=3,
         )
@@ -385,7 +387,7 @@ def read_calibrations(path: Path) -> dict[str, ConfidenceModel]:
     try:
         return {way: ConfidenceModel(**values) for way, values in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"not a calibration file: {error}", where=path, fix="delete it") from None
+        raise InputError(f"not a calibration file: {error}", where=path, fix="delete this file") from None
 
 
 def write_calibrations(ways: Ways, path: Path) -> None:

@@ -119,7 +119,7 @@ def train_adapter(
     >>> trace = fl.track("Boil the water.", adapter=adapter)
     """
     if prompt not in get_args(PromptForm):
-        raise UnknownNameError(f"no `prompt` {prompt!r}", fix=f"one of: {', '.join(get_args(PromptForm))}")
+        raise UnknownNameError(f"unknown `prompt` {prompt!r}", fix=f"choose one of: {', '.join(get_args(PromptForm))}")
     settings = replace(STEPS if prompt == "steps" else TRANSCRIPT.get(str(model), AdapterSettings()), seed=seed)
     given: dict[str, Any] = {
         "epochs": epochs,
@@ -132,7 +132,10 @@ def train_adapter(
         "one_pass": one_pass,
     }
     if prompt == "transcript" and (unused := [name for name in _OF_STEPS if given[name] is not None]):
-        raise InputError(f"`{unused[0]}` has no effect on transcripts", fix="leave it out, or set `prompt` to steps")
+        raise InputError(
+            f"`{unused[0]}` has no effect with `prompt` transcript",
+            fix=f"leave out `{unused[0]}`, or set `prompt` to steps",
+        )
     settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
     taught, measured = sources(data, dev)
     several = len(taught) > 1
@@ -204,7 +207,10 @@ def train(
             for example in train_examples
         )
         if not items:
-            raise InputError("no training example fits into `max_tokens`")
+            raise InputError(
+                f"every training example is longer than {settings.max_tokens} tokens",
+                fix="give shorter procedures as `data`",
+            )
         losses, began = [], time.monotonic()
         for number, batch in enumerate(batches(items, settings.batch, rng), start=1):
             losses.append(run.step(batch, (epoch - 1) * per_epoch + number, per_epoch * settings.epochs))

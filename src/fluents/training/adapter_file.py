@@ -86,6 +86,7 @@ class LoraMatrices(NamedTuple):
 
     alpha: float
     pairs: dict[str, tuple[Array, Array]]
+    path: Path
 
     @property
     def rank(self) -> int:
@@ -99,7 +100,8 @@ class LoraMatrices(NamedTuple):
                 _, block, short, _ = name.split(".")
                 module = model.get_submodule(f"model.layers.{block}.{_MODULES[short]}")
             except (ValueError, KeyError, AttributeError):
-                raise InputError(f"the adapter changes {name}, which the base weights do not have") from None
+                what = f"this adapter does not fit the base weights, which have no {name}"
+                raise InputError(what, where=self.path, fix="choose another adapter") from None
             yield module, down, unpermute(up, heads[short]) if short in heads else up
 
 
@@ -111,9 +113,9 @@ def read_adapter(path: Path) -> LoraMatrices:
     tensors = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in reader.tensors}
     names = [key.removesuffix(".lora_a") for key in tensors if key.endswith(".lora_a")]
     if not names or any(f"{name}.lora_b" not in tensors for name in names):
-        raise InputError("this LoRA adapter is not complete", where=path)
+        raise InputError("this LoRA adapter is incomplete: one of its matrices is missing", where=path)
     pairs = {name: (tensors[f"{name}.lora_a"], tensors[f"{name}.lora_b"]) for name in names}
-    return LoraMatrices(float(reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()), pairs)
+    return LoraMatrices(float(reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()), pairs, path)
 
 
 def merge_adapter(model: Any, path: Path) -> None:
@@ -131,6 +133,6 @@ def load_adapter(model: Any, lora: LoraMatrices) -> None:
             for layer, array in ((module.lora_A, down), (module.lora_B, up)):
                 weight = layer[model.active_adapter].weight
                 if weight.shape != array.shape:
-                    what = "this adapter belongs to other base weights, or its matrices are not all of one rank"
-                    raise InputError(what, fix="choose another adapter")
+                    what = "this adapter was trained for other base weights, or its matrices have different ranks"
+                    raise InputError(what, where=lora.path, fix="choose another adapter")
                 weight.copy_(torch.from_numpy(np.array(array, dtype=np.float32)))

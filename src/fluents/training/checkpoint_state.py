@@ -45,7 +45,7 @@ def load_state(file: Path, parameters: Mapping[str, Any], optimizer: Any) -> Non
         raise InputError(
             f"cannot read the checkpoint: {str(error).splitlines()[0][:200]}",
             where=file,
-            fix="start again in an empty folder",
+            fix="start the training again, with an empty folder as `out`",
         ) from None
 
 
@@ -76,8 +76,8 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
         log: list[dict[str, Any]] = [dict(entry) for entry in kept["log"]]
     if other:
         raise InputError(
-            f"this folder contains a run with other settings, data or model: they differ in {', '.join(other)}",
+            f"this folder contains a training run that differs from this one in: {', '.join(other)}",
             where=file.parent,
-            fix="choose another folder `out`, or empty it",
+            fix="choose another folder as `out`, or empty this one",
         )
     return log

@@ -75,7 +75,10 @@ def train_neural(
     settings = settings or NeuralTrainingSettings()
     source = str(model or (HUB.get(arch or "") if download else None) or "")
     if not source:
-        raise InputError("no `model` to train", fix="name a folder as `model`, or set `arch` to bart and `download`")
+        raise InputError(
+            "no model to train",
+            fix="give the folder of a transformers model as `model`, or set `arch` to bart and add `download`",
+        )
     trained = begin(source, system, style, arch=arch, from_scratch=from_scratch, seed=settings.seed, download=download)
     taught, measured = str(data), dev
     if taught in DATASETS and not Path(taught).exists():
@@ -101,7 +104,7 @@ def train(
     """
     items = units(gold, trained.system, trained.card.style, trained.codec)
     if not items:
-        raise InputError("no training data: no procedure has a change")
+        raise InputError("the training data contains no changes", fix="give annotated traces as `data`")
     dev_units = units(dev, trained.system, trained.card.style, trained.codec)
     card = replace(trained.card, longest_answer=max(unit.longest for unit in items))
     trained = replace(trained, card=card)

@@ -130,9 +130,10 @@ def refine_adapter(
     facts, path = embedded.adapter.facts, embedded.adapter.path
     if facts.prompt != VERSION:
         raise InputError(
-            f"the adapter was trained with the prompt {facts.prompt}, but only {VERSION} can be refined",
+            f"only adapters trained with prompts of version {VERSION} can be refined, but this one was trained with "
+            f"{facts.prompt}",
             where=path,
-            fix="train one with `fluents train adapter`",
+            fix="train an adapter with `fluents train adapter`",
         )
     size = next((name for name, base in BASES.items() if base.sha256 == facts.base_sha256), "base")
     settings = RefinementSettings(
@@ -144,7 +145,10 @@ def refine_adapter(
         seed=seed,
     )
     if samples < 2:
-        raise InputError(f"`samples` is {samples}, but answers are compared with each other", fix="use at least 2")
+        raise InputError(
+            f"`samples` must be at least 2, not {samples}, because the answers to a step are compared",
+            fix="raise `samples`",
+        )
     taught, _ = sources(data, ())
     annotated = [
         RewardedProcedure(trace)
@@ -154,7 +158,7 @@ def refine_adapter(
     ]
     if not annotated:
         what = f"no procedure in `data` has {settings.min_steps} to {settings.max_steps} steps that are all annotated"
-        raise InputError(what, fix="give other `data`")
+        raise InputError(what, fix="give other traces as `data`")
     with_claims = [] if judged is None else _judged(judged, settings)
     examples = [procedure.example for procedure in (*annotated, *with_claims)]
     names = dict.fromkeys(
@@ -345,7 +349,8 @@ def sample_procedures(
         tell(step / longest)
     if not any(found):
         raise InputError(
-            f"no step leaves enough context for an answer of {settings.max_tokens} tokens", fix="lower `max_tokens`"
+            f"all procedures are too long: no prompt leaves room for an answer of {settings.max_tokens} tokens",
+            fix="lower `max_tokens`",
         )
     return [found[start : start + settings.samples] for start in range(0, len(found), settings.samples)]
 

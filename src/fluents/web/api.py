@@ -93,7 +93,7 @@ class Services:
     def thinking(self) -> Iterator[None]:
         """Around what takes a processor for a while."""
         if not self._thinking.acquire(timeout=PATIENCE):
-            raise TooManyJobsError("the server is busy with other questions", fix="ask again")
+            raise TooManyJobsError("the server is busy with other requests", fix="try again later")
         try:
             yield
         finally:
@@ -162,7 +162,7 @@ def server(web: Web, request: Request) -> ServerInfo:
 def sign_in(web: Web, given: SignIn, request: Request) -> Response:
     """Exchange a token for a cookie, so that the page need not keep it."""
     if web.rules.tokens and digest(given.token) not in web.rules.tokens:
-        raise RefusedError(401, "this is not a token of this server")
+        raise RefusedError(401, "invalid access token")
     answer = Response(status_code=204)
     if web.rules.tokens:
         secure = request.url.scheme == "https"
@@ -488,12 +488,12 @@ async def restore_backup(web: Web, request: Request) -> Restored:
                 async for part in request.stream():
                     size += len(part)
                     if size > web.backup_bytes:
-                        raise RefusedError(413, f"a backup may have at most {web.backup_bytes:,} bytes")
+                        raise RefusedError(413, f"the backup is larger than {web.backup_bytes:,} bytes")
                     file.write(part)
         except TimeoutError:
-            raise RefusedError(408, "the backup took too long to arrive") from None
+            raise RefusedError(408, "the upload of the backup took too long") from None
         except ClientDisconnect:
-            raise InputError("the backup did not arrive whole", fix="send it again") from None
+            raise InputError("the upload of the backup was interrupted", fix="upload the backup again") from None
         file.seek(0)
         return await run_in_threadpool(backup.restore, web.store, file)
 

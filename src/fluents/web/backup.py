@@ -31,7 +31,7 @@ TABLES: tuple[type[Base], ...] = (DocumentRow, JobRow, EventRow, TraceRow, Chang
 BLOCK = 500
 """Rows that are read or written at once."""
 _BY_NAME = {table.__tablename__: table for table in TABLES}
-_NOT_A_BACKUP = "this is not a backup of a store, or not a whole one"
+_NOT_A_BACKUP = "this file is not a backup, or is incomplete"
 
 
 def written(store: Store) -> Iterator[bytes]:
@@ -87,7 +87,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
                 else:
                     skipped += 1
             if not ended:
-                raise InputError(_NOT_A_BACKUP, fix="it may have been cut off: make it again")
+                raise InputError(_NOT_A_BACKUP, fix="download the backup again")
     except (
         OSError,
         EOFError,
@@ -100,7 +100,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
     ):
         raise InputError(_NOT_A_BACKUP, fix="give a backup as it was downloaded") from None
     except SQLAlchemyError:
-        raise InputError("the records in this backup contradict each other", fix="download the backup again") from None
+        raise InputError("this backup is inconsistent", fix="download the backup again") from None
     names = ("documents", "jobs", "traces", "corrections")
     return Restored(**{name: added[name] for name in names}, skipped=skipped)
 
@@ -108,7 +108,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
 def _parsed(unpacked: IO[bytes]) -> Iterator[dict[str, Any]]:
     while line := unpacked.readline(MAX_LINE_BYTES):
         if not line.endswith(b"\n"):
-            raise InputError(_NOT_A_BACKUP, fix="it may have been cut off: make it again")
+            raise InputError(_NOT_A_BACKUP, fix="download the backup again")
         yield json.loads(line)
 
 
@@ -120,7 +120,7 @@ def _values(table: type[Base], row: Mapping[str, Any]) -> dict[str, Any]:
     }
     columns = table.__table__.columns
     if found.keys() != set(columns.keys()):
-        raise InputError(_NOT_A_BACKUP, fix="it was made by another version of fluents")
+        raise InputError(_NOT_A_BACKUP, fix="restore it with the version of fluents that made it")
     for column in columns:
         value, kinds = found[column.name], _KINDS[column.type.python_type]
         if type(value) not in (*kinds, type(None)) or (value is None and not column.nullable):

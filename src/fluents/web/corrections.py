@@ -79,8 +79,10 @@ def placed(trace: Trace, corrections: Sequence[Correction], given: CorrectionGiv
     if given.verdict == "added":
         steps = len(trace.procedure.steps)
         if given.step is None or given.step > steps:
-            raise InputError(f"there is no step {given.step}", fix=f"name a step from 1 to {steps}")
+            raise InputError(f"the procedure has no step {given.step}", fix=f"give a step from 1 to {steps}")
         return len(changes), given.step
     if given.position is None or given.position >= len(changes):
-        raise InputError(f"there is no change {given.position}", fix=f"name one from 0 to {len(changes) - 1}")
+        raise InputError(
+            f"the trace has no change at position {given.position}", fix=f"give a position from 0 to {len(changes) - 1}"
+        )
     return given.position, changes[given.position].change.step

@@ -85,9 +85,9 @@ def read_tokens(path: str | Path) -> frozenset[str]:
     tokens = [line for line in lines if line]
     if not tokens or min(map(len, tokens)) < MIN_TOKEN:
         raise InputError(
-            f"a token has at least {MIN_TOKEN} characters, one token on each line",
+            f"the file must contain one token per line, each of at least {MIN_TOKEN} characters",
             where=path,
-            fix="make one: python -c 'import secrets; print(secrets.token_urlsafe())'",
+            fix="create a token: python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return frozenset(map(digest, tokens))
 
@@ -142,7 +142,9 @@ class Guard:
         host = _host_name(headers.get("host", ""))
         if is_loopback_host(host) or host in self._rules.hosts or (self._rules.any_address and _is_address(host)):
             return
-        raise RefusedError(403, "this server does not answer to that name", "use its address, or start it with `host`")
+        raise RefusedError(
+            403, f"unknown host name {host[:100]!r}", "start the server with --allow-host NAME, or use its address"
+        )
 
     def _check_origin(self, method: str, headers: Mapping[str, str]) -> None:
         if method in SAFE:
@@ -150,7 +152,7 @@ class Guard:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         ours = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
         if not ours or site not in (None, "same-origin", "none"):
-            raise RefusedError(403, "another site may not write here")
+            raise RefusedError(403, "requests from other web sites may not change anything")
 
     def _client(self, scope: Mapping[str, Any], headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
         """Who asks, as far as turns are concerned."""
@@ -162,7 +164,9 @@ class Guard:
             return known[:32]
         path = scope["path"]
         if self._rules.tokens and path.startswith("/api/") and path not in OPEN_PATHS:
-            raise RefusedError(401, "a token is needed", "send it as `Authorization: Bearer TOKEN`")
+            raise RefusedError(
+                401, "this server requires an access token", "send the header `Authorization: Bearer TOKEN`"
+            )
         if CLIENT in cookies:
             return cookies[CLIENT]
         return f"at {(scope.get('client') or ['unknown'])[0]}"[:64]
@@ -171,7 +175,7 @@ class Guard:
         """The body, read before anything works on it: all in good time, and not too much."""
         length = headers.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,18}", length):
-            raise RefusedError(400, "Content-Length is not a number")
+            raise RefusedError(400, "the header Content-Length must be a number")
         if int(length) > self._rules.body_bytes:
             raise self._too_large()
         parts: list[bytes] = []
@@ -190,7 +194,7 @@ class Guard:
                     if not message.get("more_body"):
                         break
         except TimeoutError:
-            raise RefusedError(408, "the request took too long to arrive") from None
+            raise RefusedError(408, "sending the request took too long") from None
         whole: Message | None = {"type": "http.request", "body": b"".join(parts), "more_body": False}
 
         async def again() -> Message:
@@ -203,7 +207,7 @@ class Guard:
         return again
 
     def _too_large(self) -> RefusedError:
-        return RefusedError(413, f"a request may have at most {self._rules.body_bytes:,} bytes")
+        return RefusedError(413, f"the request is larger than {self._rules.body_bytes:,} bytes")
 
 
 class _Answer:
@@ -247,7 +251,7 @@ def _headers(scope: Mapping[str, Any]) -> dict[str, str]:
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
         if key in found and key in ("host", "origin", "authorization", "content-length", "cookie"):
-            raise RefusedError(400, f"the header {key} comes twice")
+            raise RefusedError(400, f"the request contains the header {key} twice")
         found[key] = value.decode("latin-1")
     return found
 

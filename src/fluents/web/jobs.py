@@ -105,7 +105,9 @@ class Jobs:
             get_row(session, DocumentRow, document_id)
             queue = _queued(session)
             if len(queue) >= self.most_of_all or sum(job.client == client for job in queue) >= self.most:
-                raise TooManyJobsError("too many jobs are waiting", fix="wait for some of them, or cancel them")
+                raise TooManyJobsError(
+                    "too many jobs are waiting", fix="wait until some jobs have finished, or cancel some"
+                )
             row = JobRow(
                 id=new_id(),
                 document_id=document_id,
@@ -262,10 +264,15 @@ class Jobs:
         with self._store.writing() as session:
             row = get_row(session, JobRow, job_id, lock=True)
             if row.state not in ("cancelled", "failed"):
-                raise JobStateError(f"this job is {row.state}", fix="resume one that was cancelled or failed")
+                raise JobStateError(
+                    f"cannot resume this job, because it is {row.state}",
+                    fix="only cancelled and failed jobs can be resumed",
+                )
             queue = _queued(session)
             if len(queue) >= self.most_of_all or sum(job.client == row.client for job in queue) >= self.most:
-                raise TooManyJobsError("too many jobs are waiting", fix="wait for some of them, or cancel them")
+                raise TooManyJobsError(
+                    "too many jobs are waiting", fix="wait until some jobs have finished, or cancel some"
+                )
             row.failures = 0
             return _set_state(session, row, "queued")
 

@@ -300,7 +300,9 @@ def get_row(session: Session, table: type[_Row], row_id: str, *options: Any, loc
     row = session.scalars(chosen.with_for_update() if lock else chosen).one_or_none()
     if row is None:
         noun = _NOUNS[table]
-        raise NotFoundError(f"there is no such {noun}", where=row_id, fix=f"it may have been deleted: list the {noun}s")
+        raise NotFoundError(
+            f"there is no {noun} with this id; it may have been deleted", where=row_id, fix=f"list the {noun}s"
+        )
     return row
 
 
@@ -308,7 +310,7 @@ def procedure_of(line: str) -> Procedure:
     """The procedure in a line that the store wrote."""
     record = jsonl.loads(line, "the store")
     if not isinstance(record, Procedure):
-        raise InputError("this is not a procedure", where="the store")
+        raise InputError(f"expected a procedure, found a `{jsonl.kind_of(record)}` record", where="the store")
     return record
 
 
@@ -316,7 +318,7 @@ def trace_of(line: str) -> Trace:
     """The trace in a line that the store or the worker wrote."""
     record = jsonl.loads(line, "the store")
     if not isinstance(record, Trace):
-        raise InputError("this is not a trace", where="the store")
+        raise InputError(f"expected a trace, found a `{jsonl.kind_of(record)}` record", where="the store")
     return record
 
 

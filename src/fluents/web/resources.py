@@ -319,7 +319,10 @@ class CorrectionGiven(Given):
         wanted |= {"words"} if self.verdict == "edited" else set()
         given = {name for name in ("position", "step", "words") if getattr(self, name) is not None}
         if given != wanted:
-            raise ValueError(f"`{self.verdict}` needs {' and '.join(sorted(wanted))}, and nothing else")
+            raise ValueError(
+                f"a correction with the verdict `{self.verdict}` must contain {' and '.join(sorted(wanted))}, and "
+                "nothing else"
+            )
         return self
 
 

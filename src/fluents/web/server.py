@@ -89,8 +89,8 @@ def check_host(host: str, tokens: object) -> None:
     """Whoever can reach the server can read and write everything: beyond this machine, tokens must say who may."""
     if not tokens and not is_loopback_host(host):
         raise InputError(
-            f"`host` {host} lets others in, and there are no tokens",
-            fix="give a `token_file`, or leave out `host` to serve this machine only",
+            f"`host` {host} can be reached from other machines, which requires access tokens",
+            fix="give a `token_file`, or leave out `host` to serve only this machine",
         )
 
 

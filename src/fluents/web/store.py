@@ -124,20 +124,20 @@ class Store:
 
     def _hold(self) -> None:
         """Two servers would run the same jobs. The lock goes with the process, however it ends."""
-        fix = "end the other server, or name another `store`"
+        fix = "stop the other server, or name another `store`"
         if self.kind == "sqlite":
             self._file_lock = FileLock(f"{self._url.database}.lock")
             try:
                 self._file_lock.acquire(timeout=0)
             except Timeout:
-                raise StoreError("another `fluents web` uses this store", where=self.name, fix=fix) from None
+                raise StoreError("another `fluents web` is using this store", where=self.name, fix=fix) from None
             except OSError as error:
                 raise StoreError(f"cannot open the store: {error.strerror}", where=self.name) from None
             return
         try:
             self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             if not self._held.scalar(text("SELECT pg_try_advisory_lock(:n)"), {"n": LOCK}):
-                raise StoreError("another `fluents web` uses this store", where=self.name, fix=fix)
+                raise StoreError("another `fluents web` is using this store", where=self.name, fix=fix)
         except OperationalError as error:
             raise self._unreachable(error) from None
 
@@ -150,7 +150,7 @@ class Store:
                 command.upgrade(config, "head")
         except CommandError:
             raise StoreError(
-                "this store was written by a newer fluents",
+                "this store was written by a newer version of fluents",
                 where=self.name,
                 fix="upgrade fluents, or name another `store`",
             ) from None
@@ -158,7 +158,9 @@ class Store:
             raise self._unreachable(error) from None
         except DatabaseError as error:
             raise StoreError(
-                f"this is not a store: {error.orig}", where=self.name, fix="name another `store`"
+                f"this database is not a store of `fluents web`: {error.orig}",
+                where=self.name,
+                fix="name another `store`",
             ) from None
 
     def _unreachable(self, error: OperationalError) -> StoreError:
@@ -174,12 +176,12 @@ def _url(address: str) -> URL:
     try:
         url = make_url(address)
     except (ArgumentError, ValueError):
-        raise StoreError("this is not the address of a store", fix=fix) from None
+        raise StoreError("invalid address of a store", fix=fix) from None
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername == "sqlite" and url.database and url.database != ":memory:":
         return url
-    raise StoreError(f"a store cannot be of the kind {url.drivername[:40]}", fix=fix)
+    raise StoreError(f"unsupported database {url.drivername[:40]!r}", fix=fix)
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:

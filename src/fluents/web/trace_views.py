@@ -131,13 +131,15 @@ def side_by_side(gold: KeptTrace, pred: KeptTrace, *, corrected: bool = False) -
     """Two traces of the same steps: which changes match, and the score of the metric `readers`."""
     first, second = (_positioned(one, corrected) for one in (gold, pred))
     if list(map(one_line, gold.trace.procedure.steps)) != list(map(one_line, pred.trace.procedure.steps)):
-        raise InputError("these two traces are of different steps", fix="compare two traces of one document")
+        raise InputError("these two traces have different steps", fix="compare two traces of the same document")
     steps = sorted({*gold.trace.covered_steps, *pred.trace.covered_steps})
     by_step = [
         (step, [c for c in first if c[1].step == step], [c for c in second if c[1].step == step]) for step in steps
     ]
     if sum(len(one) * len(other) for _, one, other in by_step) > MAX_COMPARED:
-        raise InputError("these traces are too large to be compared", fix="compare them with `fluents eval readers`")
+        raise InputError(
+            "these traces are too large to compare here", fix="compare the traces with `fluents eval readers`"
+        )
     matches = [
         Match(
             step=step,

@@ -35,12 +35,14 @@ class TrackerMenu:
         """The tracker that a job names, and the options of `open_tracker`."""
         name = self.default if given.tracker is None else given.tracker
         if name not in self.choices:
-            raise UnknownNameError(f"this server has no tracker {name!r:.80}", fix=f"one of: {', '.join(self.choices)}")
+            raise UnknownNameError(
+                f"this server has no tracker {name!r:.80}", fix=f"choose one of: {', '.join(self.choices)}"
+            )
         kind = self.choices[name].kind
         options = given.model_dump(exclude={"tracker"}, exclude_none=True)
         for option in _NOT_FOR[kind]:
             if option in options:
-                raise InputError(f"`{option}` has no effect with the tracker {name}", fix="leave it out")
+                raise InputError(f"`{option}` has no effect with the tracker {name}", fix=f"leave out `{option}`")
         return name, options
 
 
@@ -75,7 +77,10 @@ def tracker_menu(
         return TrackerMenu(choices, name)
     for option, value in (("base_url", base_url), ("key_file", key_file), ("key_variable", key_variable)):
         if value is not None:
-            raise InputError(f"`{option}` needs `model`", fix="give the name of a model that the endpoint serves")
+            raise InputError(
+                f"`{option}` works only with a language model at an endpoint",
+                fix="set `model` to the name of a model at the endpoint",
+            )
     if adapter is None and name in choices:
         return TrackerMenu(choices, name)
     opened = open_embedded(name, adapter)  # an error now rather than in a job

@@ -65,7 +65,7 @@ def read_upload(data: bytes, name: str) -> ReadFile:
             where = None if error.where is None else error.where.replace(str(file), name)
             raise type(error)(error.what, where=where, fix=error.fix) from None
     if len(found) > MAX_RECORDS:
-        raise InputError(f"more than {MAX_RECORDS:,} records", where=name, fix="split the file")
+        raise InputError(f"the file contains more than {MAX_RECORDS:,} records", where=name, fix="split the file")
     if not found:
         raise InputError("the file is empty", where=name)
     traces = []
@@ -88,7 +88,9 @@ def _with_warnings(work: Callable[[], _Result]) -> tuple[_Result, list[str]]:
 
 def _check_size(procedure: Procedure) -> None:
     if len(procedure.steps) > MAX_STEPS:
-        raise InputError(f"{len(procedure.steps):,} steps are too many", fix=f"give at most {MAX_STEPS:,} at once")
+        raise InputError(
+            f"the text has {len(procedure.steps):,} steps, but at most {MAX_STEPS:,} are allowed", fix="split the text"
+        )
 
 
 def _file_name(name: str) -> str:

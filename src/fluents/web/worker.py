@@ -126,7 +126,10 @@ class Worker:
             warnings.simplefilter("always", FluentsWarning)
             warnings.showwarning = lambda message, *_, **__: self.report("warning", job=order.id, message=str(message))
             if done is not None and settings_of(done.provenance) != settings_of(tracker.provenance):
-                raise InputError("the tracker has changed since this job began", fix="start a new job")
+                raise InputError(
+                    "this job cannot continue, because the tracker has changed since it was started",
+                    fix="start a new job",
+                )
             self.report("begin", job=order.id, provenance=tracker.provenance.model_dump_json(exclude_defaults=True))
             sink = _Reports(self, order.id, tracker, done)
             [trace] = track_into(sink, tracker, [procedure], sink)

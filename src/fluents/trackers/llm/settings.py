@@ -49,14 +49,18 @@ class LlmSettings:
         if self.form not in FORMS:
             raise UnknownNameError(f"unknown `form` {self.form!r}", fix=f"choose one of: {', '.join(FORMS)}")
         if not 1 <= self.samples <= MAX_SAMPLES:
-            raise InputError(f"`samples` is {self.samples}", fix=f"choose 1 to {MAX_SAMPLES}")
+            raise InputError(
+                f"`samples` must be from 1 to {MAX_SAMPLES}, not {self.samples}",
+                fix=f"give a number from 1 to {MAX_SAMPLES}",
+            )
         if not 0 <= self.drawn_at <= 2:  # "not a number" is neither
-            raise InputError(f"`temperature` is {self.drawn_at}", fix="choose a number from 0 to 2")
+            raise InputError(f"`temperature` must be from 0 to 2, not {self.drawn_at}", fix="give a number from 0 to 2")
         if self.econd and self.form != "states":
-            raise InputError("`econd` needs `form` states", fix="set `form` to states, or leave out `econd`")
+            raise InputError("`econd` works only with `form` states", fix="set `form` to states, or leave out `econd`")
         if self.memory and self.form not in ("states", "complete"):
             raise InputError(
-                "`memory` needs `form` states or complete", fix="set `form` to one of them, or leave out `memory`"
+                "`memory` works only with `form` states or complete",
+                fix="set `form` to states or complete, or leave out `memory`",
             )
 
     @property

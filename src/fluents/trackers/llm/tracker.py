@@ -29,12 +29,16 @@ class GivenPairs:
     def of(self, procedure: Procedure) -> Trace:
         trace = self._traces.get(procedure.id)
         if trace is None:
-            raise InputError(f"`pairs` has no procedure {procedure.id!r}", where=self.source or None)
+            raise InputError(
+                f"`pairs` does not contain the procedure {procedure.id!r}",
+                where=self.source or None,
+                fix="use the same dataset as input and as `pairs`",
+            )
         if list(map(one_line, trace.procedure.steps)) != list(map(one_line, procedure.steps)):
             raise InputError(
-                f"the steps of the procedure {procedure.id!r} are different in `pairs`",
+                f"the procedure {procedure.id!r} has other steps in `pairs` than in the input",
                 where=self.source or None,
-                fix="use the same dataset for both",
+                fix="use the same dataset as input and as `pairs`",
             )
         return trace
 
@@ -51,11 +55,14 @@ class LlmTracker(Tracker):
         pairs: GivenPairs | None = None,
     ) -> None:
         if pairs and settings.form != "states":
-            raise InputError("`pairs` needs `form` states", fix="set `form` to states, or leave out `pairs`")
+            raise InputError("`pairs` works only with `form` states", fix="set `form` to states, or leave out `pairs`")
         if pairs and settings.verify:
-            raise InputError("`pairs` and `verify` cannot be combined", fix="leave out one of them")
+            raise InputError("`pairs` and `verify` cannot be combined", fix="leave out `pairs` or `verify`")
         if settings.shots and shots is None:
-            raise InputError("`shots` needs `examples`", fix="set `examples` to a file or dataset")
+            raise InputError(
+                "`shots` has no effect without `examples`",
+                fix="set `examples` to a file or dataset, or leave out `shots`",
+            )
         self.model, self.settings = model, settings
         self._shots, self._pairs = shots, pairs
         self.resources = ExitStack()
@@ -158,9 +165,11 @@ def llm_tracker(
 ) -> LlmTracker:
     """A tracker with few-shot examples and given pairs from files or datasets."""
     if examples and not settings.shots:
-        raise InputError("`examples` needs `shots`", fix="set `shots` to the number of examples per prompt")
+        raise InputError(
+            "`examples` has no effect without `shots`", fix="set `shots` to the number of examples per prompt"
+        )
     if pairs and settings.form != "states":
-        raise InputError("`pairs` needs `form` states", fix="set `form` to states, or leave out `pairs`")
+        raise InputError("`pairs` works only with `form` states", fix="set `form` to states, or leave out `pairs`")
     shots = Shots(read_traces(examples), settings.shots, settings.seed, examples) if examples else None
     given = GivenPairs(read_traces(pairs), pairs) if pairs else None
     return LlmTracker(model, settings, shots=shots, pairs=given)
