@@ -155,7 +155,7 @@ def test_standard_input_is_as_good_as_a_file(
         (lambda: evaluate("crepe", GOLD, PRED, by="topic"), "cannot be broken down"),
         (lambda: evaluate("schemata", GOLD, PRED, worst=1), "score each step"),
         (lambda: evaluate("clustering", GOLD, "offline"), "only against openpi2:labels"),
-        (lambda: evaluate("original", GOLD * 2, PRED, keep=Keep(top=1)), "duplicate id 'a'"),
+        (lambda: evaluate("original", GOLD * 2, PRED, keep=Keep(top=1)), "two traces have the same id, 'a'"),
     ],
 )
 def test_what_does_not_fit_is_refused(asked: Callable[[], Evaluation], message: str) -> None:

@@ -34,8 +34,9 @@ def test_an_open_model_and_an_open_method_are_used_as_they_are() -> None:
 
 
 def test_a_text_is_not_taken_for_a_trace() -> None:
+    text: Any = "Boil the water."
     with pytest.raises(InputError, match="`trace` must be a Trace, not str"):
-        canonicalise("Boil the water.")  # type: ignore[arg-type]
+        canonicalise(text)
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def test_other_mistakes_end_with_status_2(run: Run, gold: Path, tmp_path: Path) 
     broken = tmp_path / "broken.jsonl"
     broken.write_bytes(b'{"id": "www.x.org/a||1", "answers": [\xff\n')
     for arguments, message in (
-        (("original", "--gold", empty, "--pred", gold), "no gold step"),
+        (("original", "--gold", empty, "--pred", gold), "the gold contains no step"),
         (("original", "--gold", gold, "--pred", broken), str(broken)),
         (("original", "--gold", gold, "--pred", tmp_path / "none"), "no such file or dataset"),
         (("original", "--gold", gold, "--pred", gold, "--mode", "loose"), "Invalid value for '--mode'"),

@@ -31,7 +31,7 @@ def test_an_old_name_names_the_new_one(old: tuple[str, ...], new: str) -> None:
 
 def test_an_adapter_of_another_form_is_not_refined() -> None:
     pytest.importorskip("torch", reason="training: pip install 'fluents[train]'")
-    assert "only transcript-1 can be refined" in fails("train", "refine", "both", "--out", "runs/x")
+    assert "version transcript-1 can be refined" in fails("train", "refine", "both", "--out", "runs/x")
 
 
 @pytest.mark.parametrize("adapter", ["yours", "nothing.gguf", __file__])

@@ -148,7 +148,7 @@ def test_missing_file_names_itself_the_place_and_the_remedy(own_cache: Path) -> 
         local_path(OURS[0])
     assert "LICENSE of someone/something" in caught.value.what
     assert caught.value.where == str(own_cache / "someone/something/LICENSE")
-    assert caught.value.fix == "fluents data get openpi, or set FLUENTS_DATA_MIRROR to a folder that contains it"
+    assert caught.value.fix == "fluents data get openpi, or set FLUENTS_DATA_MIRROR to a folder with the file"
 
 
 def test_mirror_stands_in_for_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_changed_file_is_refused(own_cache: Path, content: bytes, found: str) 
     path = local_path(OURS[0])
     path.write_bytes(content)
     os.utime(path, ns=(0, 0))
-    with pytest.raises(ChecksumError, match=f"not the published file.*found {found}"):
+    with pytest.raises(ChecksumError, match=f"differs from the published file.*found {found}"):
         local_path(OURS[0])
 
 

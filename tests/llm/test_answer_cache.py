@@ -142,7 +142,7 @@ def test_damage_in_the_middle_is_told_when_it_is_met(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4096:-4096] = b"\xff" * (len(content) - 8192)
     path.write_bytes(content)
-    with pytest.raises(CacheError, match="cannot be used"):  # noqa: PT012 - whichever of the two meets it
+    with pytest.raises(CacheError, match="cannot use the cache"):  # noqa: PT012 - whichever of the two meets it
         cache = Cache(path)
         for number in range(2000):
             cache.get(f"key {number}")

@@ -284,8 +284,8 @@ def test_a_server_that_does_not_speak_https_is_told_without_waiting_for_an_answe
     [
         ("drip", "within 0.5 s"),
         ("hang", "within 0.5 s"),
-        ("huge", "more than 16 MB"),
-        ("huge-error", "more than 16 MB"),
+        ("huge", "larger than 16 MB"),
+        ("huge-error", "larger than 16 MB"),
         ("zipped", "compressed"),
     ],
 )

@@ -71,7 +71,7 @@ def test_an_unanswered_question_is_wrong_in_compat_and_an_error_in_strict() -> N
     score = states([gold], [pred])
     assert score[ANY]["accuracy"] == 50
     assert "heat of tea in tea||2, heat of cup in tea||2" in score.warnings[0]
-    with pytest.raises(InputError, match="not one to one: heat of tea in tea"):
+    with pytest.raises(InputError, match="do not match one to one: heat of tea in tea"):
         states([gold], [pred], mode="strict")
 
 

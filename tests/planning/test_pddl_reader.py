@@ -146,7 +146,7 @@ def test_a_repair_says_where() -> None:
     ("domain", "problem", "message"),
     [
         ("", PROBLEM, "contains no domain"),
-        (DOMAIN, "nothing here", "there is no problem"),
+        (DOMAIN, "nothing here", "contains no problem"),
         (DOMAIN, "(define (problem tea) (:domain kettle))", "the problem has no goal"),
         (DOMAIN.replace("(:types", "(:functions (cost)) (:types"), PROBLEM, ":functions is not supported"),
         (DOMAIN.replace("(hot ?k)))", "(increase (cost) 1)))"), PROBLEM, "increase is not supported in an effect"),

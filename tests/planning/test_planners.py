@@ -82,7 +82,7 @@ def test_a_replayed_plan_is_a_trace() -> None:
     [
         (PLAN[1:], "(boil pot): its precondition does not hold"),
         (PLAN[:2], "the goal does not hold at the end of the plan"),
-        ((PlanStep("fly"),), "no action fly"),
+        ((PlanStep("fly"),), "the domain has no action fly"),
         ((PlanStep("boil", ("hob",)),), "(boil hob): hob is not of type kettle"),
         ((PlanStep("boil"),), "(boil): boil takes 1 arguments"),
     ],

@@ -105,7 +105,7 @@ def test_strict_asks_whether_it_is_another_split() -> None:
 
 @pytest.mark.parametrize("mode", ["compat", "strict"])
 def test_gold_without_a_step_is_an_error(mode: Mode) -> None:
-    with pytest.raises(InputError, match="no gold step"):
+    with pytest.raises(InputError, match="the gold contains no step"):
         pairs({}, {}, mode)
 
 
@@ -126,7 +126,7 @@ def test_compat_does_as_the_published_evaluator_and_warns() -> None:
     alignment = Alignment(GOLD, [("tea||1", [HOT]), ("tea||1", [WET]), ("soup||1", []), ("x||1", [WET])], "compat")
     assert sorted((g.id, p.sentences) for g, p in alignment) == [("soup||1", ()), ("tea||1", (WET,)), ("tea||2", ())]
     assert [warning.split(":")[0] for warning in alignment.warnings] == [
-        "more than one prediction with the id tea||1",
+        "there is more than one prediction with the id tea||1",
         "1 of 3 gold steps have no prediction",
         "1 prediction without a gold step",
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -155,8 +157,9 @@ def test_scores_over_different_procedures_are_not_compared() -> None:
 
 
 def test_the_name_of_a_file_is_not_taken_for_a_score() -> None:
+    name: Any = "mine.jsonl"
     with pytest.raises(InputError, match="`second` must be a Score, not str"):
-        compare(system(0.5), "mine.jsonl")  # type: ignore[arg-type]
+        compare(system(0.5), name)
 
 
 def test_one_procedure_has_no_interval_and_nonsense_numbers_are_refused() -> None:

@@ -78,7 +78,7 @@ def test_an_id_that_comes_twice_is_refused(mode: Mode, side: int) -> None:
 
 @pytest.mark.parametrize("mode", ["compat", "strict"])
 def test_gold_without_a_procedure_is_an_error(mode: Mode) -> None:
-    with pytest.raises(InputError, match="no gold procedure"):
+    with pytest.raises(InputError, match="the gold contains no procedure"):
         ids([], [trace("a")], mode)
 
 

@@ -61,7 +61,7 @@ def test_no_english_procedure_is_taken_for_another_language() -> None:
 def test_the_warning_names_the_language_and_the_way_out() -> None:
     tea = Procedure(id="tee", goal="Tee kochen", steps=("Wasser kochen.", "Tee aufgießen."))
     with pytest.warns(
-        FluentsWarning, match="seems to be in German, but the embedded model knows English only.*`model`"
+        FluentsWarning, match="seems to be in German, but the embedded model knows only English.*`model`"
     ):
         warn_of_language(tea, ["en"])
     warn_of_language(tea, ["en", "de"])  # a warning would be an error here

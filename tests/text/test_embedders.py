@@ -90,7 +90,7 @@ def test_calibration_finds_the_threshold_that_parts_the_clusters() -> None:
 
 
 def test_calibration_without_given_clusters_is_an_error() -> None:
-    with pytest.raises(InputError, match="given clusters"):
+    with pytest.raises(InputError, match="no step of the gold has clusters"):
         calibrate(Toy(), [StepAnswers("p", 1, ("7 unclustered",))])
 
 

@@ -127,7 +127,7 @@ def local_path(file: DataFile) -> Path:
                 where=path,
                 fix="copy it into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
                 if mirror
-                else f"run fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder with the file",
+                else f"fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder with the file",
             )
         size = path.stat().st_size
         actual = sha256_once(path) if size == file.size else None

@@ -37,7 +37,7 @@ def states(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat
             fix="predict each pair of entity and attribute in the gold exactly once, or use compat mode, which "
             "counts missing pairs as wrong",
         )
-    warnings = [f"predictions and gold changes are not one to one: {first_three(unequal)}"] if unequal else []
+    warnings = [f"predictions and gold changes do not match one to one: {first_three(unequal)}"] if unequal else []
     figures = {name: {"accuracy": Ratio(name, "asked")} for name in (FIRST, ANY)}
     signature = Signature.of("states", mode, avg="micro", data=pairs.data_hash)
     return Score("states", statistics, figures, signature, (*pairs.warnings, *warnings))

@@ -161,7 +161,7 @@ class Pairing(Generic[Item]):
                 raise InputError(what, fix=self.one_each)
             if side.replaced:
                 self._disagreements.append(
-                    f"there is more than one {side.name} with the id {first_three(side.replaced)}; only the last is "
+                    f"there is more than one {side.name} with the id {first_three(side.replaced)}: only the last is "
                     "scored"
                 )
         missing, extra, count = list(self._gold.waiting), list(self._pred.waiting), self._gold.count
