@@ -126,5 +126,5 @@ def test_no_parameter_is_silently_ignored(given: dict[str, Any], what: str) -> N
 def test_a_number_below_one_is_refused_before_anything_is_loaded() -> None:
     with pytest.raises(InputError, match="`samples` must be at least 1, not 0"):
         open_tracker(samples=0)
-    with pytest.raises(InputError, match="`max_changes` is -1"):
+    with pytest.raises(InputError, match="`max_changes` must be at least 1, not -1"):
         open_tracker(max_changes=-1)

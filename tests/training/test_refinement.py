@@ -123,7 +123,7 @@ def test_what_cannot_be_refined_is_refused_before_the_work(tmp_path: Path) -> No
     fl.save([_trace("Short", "x", "One step.")], tmp_path / "short.jsonl")
     (tmp_path / "short.txt").write_text("## Short\n1. One step.\nT1 x | state | old | new\n")
     for adapter, options, what in (
-        ("both", {}, "only transcript-1 can be refined"),
+        ("both", {}, "version transcript-1 can be refined"),
         ("transcript-tiny", {"samples": 1}, "`samples` must be at least 2, not 1"),
         ("transcript-tiny", {"data": tmp_path / "short.jsonl"}, "no procedure in `data` has 3 to 8 steps"),
         ("transcript-tiny", {"judged": tmp_path / "short.txt"}, "no procedure in `judged` has 3 to 10 steps"),

@@ -52,7 +52,9 @@ def test_steps_are_corrected_and_the_text_stays(client: Client) -> None:
     assert (found["text"], found["read_steps"], found["name"]) == (TEXT, list(STEPS), "soup.md")
     assert not client.call("PATCH", path, {})["corrected"]
     assert client.call("DELETE", path, status=204) is None
-    assert client.call("GET", path, status=404)["error"] == "there is no such document"
+    assert (
+        client.call("GET", path, status=404)["error"] == "there is no document with this id; it may have been deleted"
+    )
 
 
 def test_changes_appear_step_by_step_and_then_there_is_a_trace(client: Client) -> None:
@@ -244,7 +246,10 @@ def test_a_cancelled_job_keeps_its_steps_and_goes_on_when_it_is_resumed(tmp_path
         steps = [event.data["step"] for event in client.events(job) if event.kind == "step"]
         assert steps == [1, 2, 3, 4]  # each once
         assert client.call("GET", f"/jobs/{job['id']}")["state"] == "done"
-        assert client.call("POST", f"/jobs/{job['id']}/resume", status=409)["error"] == "because it is done"
+        assert (
+            client.call("POST", f"/jobs/{job['id']}/resume", status=409)["error"]
+            == "cannot resume this job, because it is done"
+        )
 
 
 def test_clients_have_a_limited_place_in_the_queue(tmp_path: Path) -> None:
@@ -279,7 +284,7 @@ def test_a_job_that_cannot_be_is_refused_at_once(client: Client, given: dict[str
     "path", [f"/documents/{NOWHERE}", f"/jobs/{NOWHERE}", f"/jobs/{NOWHERE}/events", f"/traces/{NOWHERE}"]
 )
 def test_what_is_not_there_is_not_found(client: Client, path: str) -> None:
-    assert client.call("GET", path, status=404)["error"].startswith("there is no such")
+    assert client.call("GET", path, status=404)["error"].startswith("there is no ")
 
 
 def test_the_reference_of_the_api_has_all_of_it_and_asks_no_third_party(client: Client) -> None:

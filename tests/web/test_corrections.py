@@ -89,7 +89,7 @@ def test_what_is_withdrawn_is_as_it_was_and_what_was_added_goes() -> None:
     "given", [CorrectionGiven(verdict="wrong", position=6), CorrectionGiven(verdict="added", step=5, words=WORDS)]
 )
 def test_what_is_not_there_cannot_be_judged(given: CorrectionGiven) -> None:
-    with pytest.raises(InputError, match="there is no"):
+    with pytest.raises(InputError, match="has no"):
         placed(SOUP, [], given)
 
 

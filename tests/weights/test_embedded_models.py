@@ -50,7 +50,7 @@ def test_the_shipped_files_say_in_their_metadata_what_the_table_says(size: str) 
 
 
 def test_an_adapter_of_another_size_is_refused() -> None:
-    with pytest.raises(InputError, match="belongs to smollm2-135m-instruct, not to base"):
+    with pytest.raises(InputError, match="trained for the model smollm2-135m-instruct, not for base"):
         open_embedded("base", "transcript-tiny")
 
 

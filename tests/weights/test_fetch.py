@@ -192,14 +192,14 @@ def test_a_full_disk(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(CONTENT)
     TINY.path.parent.mkdir(parents=True)
     TINY.path.with_name("tiny.gguf.part").symlink_to("/dev/full")  # a real disk without room
-    with pytest.raises(DataMissingError, match=r"cannot store tiny\.gguf: No space left on device"):
+    with pytest.raises(DataMissingError, match=r"cannot write tiny\.gguf: No space left on device"):
         ensure("toy", source=tmp_path / "file")
     assert left_over() == set()
 
 
 def test_a_cache_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
-    with pytest.raises(DataMissingError, match="cannot store"):
+    with pytest.raises(DataMissingError, match="cannot write"):
         ensure("toy")
 
 

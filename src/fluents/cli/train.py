@@ -115,7 +115,7 @@ def refine(
         "fluents"
     ],
     judged: Annotated[
-        str | None, typer.Option(help="File of judged procedures, or fluents:judged: 60 % of each round.")
+        str | None, typer.Option(help="Also train on judged procedures, 60 % of each round: a file, or fluents:judged.")
     ] = None,
     model: Annotated[
         str | None,
