@@ -181,7 +181,11 @@ def test_a_full_disk_ends_the_run_with_its_name_and_the_rest_is_done_later(tmp_p
 def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(tmp_path: Path, options: Options) -> None:
     path = menu(tmp_path, 5)
     (tmp_path / "file").write_text("")
-    for out, what in ((tmp_path / "file", "is a file"), ("/sys/fluents", "cannot write"), ("nosuch://x", "cannot use")):
+    for out, what in (
+        (tmp_path / "file", "is a file"),
+        ("/sys/fluents", "cannot write"),
+        ("nosuch://x", "path or URL"),
+    ):
         with pytest.raises(InputError, match=what):
             batch(path, out, **options)
     locked = tmp_path / "locked"
@@ -239,7 +243,7 @@ def test_an_input_that_changed_is_told_and_loses_nothing(tmp_path: Path, options
     text = path.read_text().splitlines(keepends=True)
     path.write_text("".join(text[:15] + text[16:]))
     report = batch(path, out, **options)
-    assert any("2 of its 3 shards" in notice for notice in report.notices)
+    assert any("2 of the 3 shards" in notice for notice in report.notices)
     assert report.skipped == 1
     assert len(served(out)) == 29
     assert before <= set(out.iterdir()), "what was there stays"

@@ -181,7 +181,7 @@ def _url(address: str) -> URL:
         return url.set(drivername="postgresql+psycopg")
     if url.drivername == "sqlite" and url.database and url.database != ":memory:":
         return url
-    raise StoreError(f"unsupported database {url.drivername[:40]!r}", fix=fix)
+    raise StoreError(f"unsupported address of a store: {url.drivername[:40]}://", fix=fix)
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
