@@ -105,7 +105,7 @@ def test_broken_json_is_no_text(tmp_path: Path) -> None:
 def test_a_shape_of_four_files_needs_a_folder(tmp_path: Path) -> None:
     (tmp_path / "tea.jsonl").write_bytes(jsonl.dumps(Procedure(id="p", steps=("Boil.",))))
     for output in ("-", tmp_path / "tea.jsonl"):
-        assert "a folder of four files" in fails(
+        assert "consists of four files" in fails(
             "data", "convert", tmp_path / "tea.jsonl", "--to", "openpi", "-o", output
         )
 

@@ -220,7 +220,7 @@ def write(records: Iterable[AnyRecord], format: Format, path: str | Path) -> int
             raise InputError(
                 "the format openpi consists of four files, so the output must be a folder",
                 where=path,
-                fix="give a folder that does not exist yet",
+                fix="give the name of a folder",
             )
         folder.mkdir(parents=True, exist_ok=True)
         for name, lines in _OPENPI_FILES.items():
