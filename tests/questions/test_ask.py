@@ -61,7 +61,7 @@ def test_offline_guesses_where_the_states_use_other_words() -> None:
     """It is wrong about the last step, where it tends to "less likely"."""
     answer = fl.ask(TRACE, "The room is bright enough to read in.")
     assert [one.change for one in answer.likelihoods[1:4]] == ["no change", "more likely", "less likely"]
-    assert answer.likelihoods[2].reason.startswith("a guess from similarity")
+    assert (answer.likelihoods[2].reason or "").startswith("a guess from similarity")
 
 
 def test_offline_cannot_tell_what_nothing_has_to_do_with() -> None:
