@@ -48,7 +48,9 @@ def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
 
 def _row(parameter: Any) -> str:
     is_argument = parameter.param_type_name == "argument"
-    names = [parameter.name.upper()] if is_argument else [*parameter.opts, *parameter.secondary_opts]
+    names = (
+        [parameter.metavar or parameter.name.upper()] if is_argument else [*parameter.opts, *parameter.secondary_opts]
+    )
     return f"| {', '.join(f'`{name}`' for name in names)} | {parameter.help or ''} |"
 
 

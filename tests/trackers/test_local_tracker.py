@@ -134,7 +134,7 @@ def test_an_adapter_trained_with_another_prompt_is_refused() -> None:
 
 
 def test_samples_that_hold_no_answer_are_told() -> None:
-    with pytest.raises(InputError, match="contain none for this prompt"):
+    with pytest.raises(InputError, match="contain no answer to this prompt"):
         LocalTracker(THREE, [Replay({})]).track(TEA)
 
 

@@ -30,7 +30,7 @@ ModeOption = Annotated[
 _TOPIC = "Also score parts separately. topic: each topic. seen: topics inside and outside the training set."
 _POSITION = f"{_TOPIC} position: each step number."
 _ANY = (
-    f"{_POSITION} mentioned: entities that the step mentions, and others. "
+    f"{_POSITION} mentioned: entities that the text up to the step mentions, and others. "
     "modality: annotations made with and without images."
 )
 ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, typer.Option("--by", help=_ANY)]

@@ -172,14 +172,14 @@ def sample(
     style: Annotated[
         str | None,
         typer.Option(
-            help="Answer style: plain, clean, sorted or 'clean sorted', if the adapter was trained on several."
+            help="Answer style, for adapters trained on several styles: plain, clean, sorted or 'clean sorted'."
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 16,
     temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature; 0 is greedy.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
-    """Sample the embedded model's answers to a whole dataset in large batches, for `fluents track --replay`.
+    """Sample the embedded model's answers to a whole dataset in large batches, and store them in a file.
 
     Example: `fluents train sample openpi:dev --adapter both --samples 32 -o both.jsonl`
     """

@@ -273,7 +273,7 @@ class Replay:
     ) -> list[str]:
         if prompt not in self.answers:
             raise InputError(
-                "the sampled answers to replay contain none for this prompt",
+                "the sampled answers contain no answer to this prompt",
                 where=prompt[:200],
                 fix="sample the same dataset with the same adapter: `fluents train sample`",
             )
