@@ -45,7 +45,9 @@ def ask(
     ] = None,
     method: Annotated[
         Literal["offline", "prompted"],
-        typer.Option(help="offline: the built-in model. prompted: a language model, named by --model."),
+        typer.Option(
+            help="offline: the built-in method, no language model. prompted: a language model, named by --model."
+        ),
     ] = ("offline"),
     traces: Annotated[
         str | None,
@@ -56,7 +58,7 @@ def ask(
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Answer a yes-or-no question: how likely is “yes” before step 1 and after each step of a procedure, from 1 to 5?
+    """Answer a yes-or-no question: rate from 1 to 5 how likely “yes” is, before step 1 and after each step.
 
     Each answer has a reason and the states that support it.
 

@@ -20,7 +20,7 @@ def canonicalise(
     method: Annotated[
         Literal["offline", "prompted", "verified"],
         typer.Option(
-            help="offline: the built-in model. prompted: a language model. verified: the built-in model, with "
+            help="offline: the built-in method. prompted: a language model. verified: the built-in method, with "
             "doubtful pairs of names checked by a language model."
         ),
     ] = "offline",

@@ -302,11 +302,13 @@ def judgements(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score human judgements: those that OpenPI2.0 released, or a form in which you mark hallucinated changes.
+    """Compute scores from human judgements: OpenPI2.0's, or a form in which you mark hallucinated changes.
 
     Example: `fluents eval judgements davinci`
 
-    Example: `fluents eval judgements mine.jsonl --form form.csv`, then fill it in: `fluents eval judgements form.csv`
+    Example: `fluents eval judgements mine.jsonl --form form.csv` writes a form to fill in.
+
+    Example: `fluents eval judgements form.csv` computes the scores of the filled-in form.
     """
     from fluents.data.file_formats import read_traces
     from fluents.evaluation import Evaluation

@@ -23,7 +23,9 @@ def salience(
     ] = "both",
     method: Annotated[
         Literal["offline", "prompted"],
-        typer.Option(help="offline: the built-in model. prompted: a language model, named by --model."),
+        typer.Option(
+            help="offline: the built-in method, no language model. prompted: a language model, named by --model."
+        ),
     ] = ("offline"),
     form: Annotated[
         Literal["paper", "likert"] | None,

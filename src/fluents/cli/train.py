@@ -58,7 +58,11 @@ class AdapterOptions:
     ] = None
     one_pass: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="With --prompt steps: fraction of examples with sorted answers."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="With --prompt steps: fraction of examples whose answer is sorted, for one answer per step.",
+        ),
     ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
 
@@ -130,7 +134,8 @@ def refine(
 ) -> None:
     """Refine a trained adapter: sample its answers, and reward those that agree with the annotation (soft F1).
 
-    With --judged, answers to judged procedures are rewarded for what was judged true instead.
+    With --judged, part of the procedures have changes that were judged true or false. Answers to these are rewarded
+    for the changes that were judged true.
 
     Needs a GPU for more than a few procedures. An interrupted run continues after its last complete round when you
     start it again. The result averages the weights of the last half of the rounds.

