@@ -204,7 +204,7 @@ def of_others(drawn: Iterable[tuple[Procedure, T]], procedure: Procedure, count:
     others = [one for shown, one in drawn if not is_same(shown, procedure)][:count]
     if len(others) < count:
         raise InputError(
-            f"`shots` is {count}, but `examples` contains only {counted(len(others), 'other procedure')}",
+            f"`shots` is {count}, but `examples` contains {counted(len(others), 'other procedure')}",
             where=source or None,
             fix="set `shots` lower, or `examples` to a larger file or dataset",
         )
