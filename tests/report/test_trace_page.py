@@ -246,14 +246,14 @@ def test_a_page_of_200_steps_and_2000_changes_is_made_in_a_moment() -> None:
     )
     trace = Trace(procedure=Procedure(id="p", steps=steps), changes=changes)
     best = min(_seconds(trace) for _ in range(3))
-    assert best < 2  # generous: shared machines stall
+    assert best < 2  # processor time, which other programs do not take
     assert len(to_html([trace])) < 2_000 * len(changes)
 
 
 def _seconds(trace: Trace) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     to_html([trace])
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def _luminance(colour: str) -> float:
