@@ -196,7 +196,7 @@ def test_files_that_cannot_be_read_are_refused_without_a_word_of_the_servers_fol
     assert "/tmp" not in json.dumps(found)
 
 
-def test_the_library_is_searched_and_comes_in_pages(client: Client) -> None:
+def test_the_archive_is_searched_and_comes_in_pages(client: Client) -> None:
     for number in range(3):
         client.document(f"# Mend a zither {number}\n\nTake the zither. Mend it.")
     first = client.call("GET", "/documents?q=zithers&limit=2")

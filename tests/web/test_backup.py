@@ -21,24 +21,24 @@ from soup import SOUP, TEXT
 
 from fluents.errors import InputError
 from fluents.web import backup
+from fluents.web.archive import Archive
 from fluents.web.jobs import Jobs, StepResult
-from fluents.web.library import Library
 from fluents.web.resources import CorrectionGiven
 from fluents.web.store import Store
 
 
 def _fill(store: Store) -> str:
     """One of everything; returns the id of the trace."""
-    library, jobs = Library(store), Jobs(store)
-    document = library.add(SOUP.procedure, f"{TEXT}\x00é".encode(), "soup.md", ["odd"])
-    library.correct_steps(document, "Soup", None)
+    archive, jobs = Archive(store), Jobs(store)
+    document = archive.add(SOUP.procedure, f"{TEXT}\x00é".encode(), "soup.md", ["odd"])
+    archive.correct_steps(document, "Soup", None)
     done, left = (jobs.add(document, SOUP.procedure, "ann", "replay", {"seed": 1}) for _ in range(2))
     jobs.take()
     jobs.add_step(done.id, StepResult(1, SOUP.at(1), [0], (), None))
     jobs.finish(done.id, SOUP)
     trace = jobs.get(done.id).trace
     assert trace is not None
-    library.correct(trace, CorrectionGiven(verdict="wrong", position=0))
+    archive.correct(trace, CorrectionGiven(verdict="wrong", position=0))
     assert jobs.get(left.id).state == "queued"
     return trace
 
@@ -61,8 +61,8 @@ def test_a_store_is_restored_without_loss_into_the_other_kind_and_back(store: St
     restored = backup.restore(other, io.BytesIO(b"".join(backup.written(store))))
     assert (restored.documents, restored.jobs, restored.traces, restored.corrections) == (1, 2, 1, 1)
     assert _rows(other) == _rows(store)
-    assert Library(other).trace(trace) == Library(store).trace(trace)
-    Library(store).delete_document(Library(store).documents().items[0].id)
+    assert Archive(other).trace(trace) == Archive(store).trace(trace)
+    Archive(store).delete_document(Archive(store).documents().items[0].id)
     backup.restore(store, io.BytesIO(b"".join(backup.written(other))))
     assert _rows(store) == _rows(other)
 
@@ -74,10 +74,10 @@ def test_what_is_there_already_stays_and_what_was_deleted_comes_back(store: Stor
     again = backup.restore(store, io.BytesIO(saved))
     assert (again.documents, again.jobs, again.traces, again.corrections) == (0, 0, 0, 0)
     assert _rows(store) == before
-    Library(store).delete_trace(trace)
+    Archive(store).delete_trace(trace)
     assert backup.restore(store, io.BytesIO(saved)).traces == 1
-    assert len(Library(store).trace(trace).corrections) == 1
-    assert Library(store).search("soup").total == 1
+    assert len(Archive(store).trace(trace).corrections) == 1
+    assert Archive(store).search("soup").total == 1
 
 
 def test_a_job_that_waited_is_cancelled_and_can_be_resumed(store: Store, other: Store) -> None:
@@ -100,7 +100,7 @@ def test_a_backup_that_was_cut_off_changes_nothing(store: Store, other: Store) -
     for part in cut:
         with pytest.raises(InputError, match="not a backup"):
             backup.restore(other, io.BytesIO(part))
-    assert Library(other).documents().total == 0
+    assert Archive(other).documents().total == 0
 
 
 @pytest.mark.parametrize(
@@ -136,17 +136,17 @@ def test_a_backup_with_any_value_changed_is_read_or_refused_and_the_store_still_
     row = data.draw(st.sampled_from(lines[1:-1]))["row"]
     row[data.draw(st.sampled_from(sorted(row)))] = data.draw(VALUES)
     changed = gzip.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    library, jobs = Library(other), Jobs(other)
+    archive, jobs = Archive(other), Jobs(other)
     try:
         backup.restore(other, io.BytesIO(changed))
     except InputError:
         return
-    library.search("soup")
-    for document in library.documents().items:
-        library.document(document.id)
+    archive.search("soup")
+    for document in archive.documents().items:
+        archive.document(document.id)
         for job in jobs.latest(document_id=document.id):
             jobs.events(job.id)
             jobs.trace(job.id)
-        for trace in library.traces_of(document.id):
-            assert library.trace(trace.id).corrected
-        library.delete_document(document.id)
+        for trace in archive.traces_of(document.id):
+            assert archive.trace(trace.id).corrected
+        archive.delete_document(document.id)

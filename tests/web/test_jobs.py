@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from soup import SOUP
 
 from fluents.records import Provenance
+from fluents.web.archive import Archive
 from fluents.web.jobs import Jobs, JobStateError, StepResult, TooManyJobsError, Waiting, turns
-from fluents.web.library import Library
 from fluents.web.resources import Job
 from fluents.web.store import NotFoundError, Store
 
@@ -28,7 +28,7 @@ def jobs(store: Store) -> Jobs:
 
 @pytest.fixture
 def document(store: Store) -> str:
-    return Library(store).add(SOUP.procedure, b"", None)
+    return Archive(store).add(SOUP.procedure, b"", None)
 
 
 def _added(jobs: Jobs, document: str, client: str = "ann") -> Job:
@@ -101,7 +101,7 @@ def test_a_job_from_the_queue_to_its_trace(jobs: Jobs, document: str, store: Sto
     assert jobs.events(job.id, after=7) == events[7:]
     trace = jobs.get(job.id).trace
     assert trace is not None
-    assert Library(store).trace(trace).trace == SOUP
+    assert Archive(store).trace(trace).trace == SOUP
 
 
 def test_a_job_of_a_server_that_was_killed_goes_on_from_its_next_step(jobs: Jobs, document: str) -> None:
@@ -159,7 +159,7 @@ def test_only_what_was_cancelled_or_failed_is_resumed(jobs: Jobs, document: str)
 def test_a_job_whose_document_is_deleted_ends_without_a_word(jobs: Jobs, document: str, store: Store) -> None:
     job = _added(jobs, document)
     jobs.take()
-    Library(store).delete_document(document)
+    Archive(store).delete_document(document)
     jobs.end(job.id, "cancelled")
     jobs.worker_ended(job.id, "killed")
     with pytest.raises(NotFoundError):

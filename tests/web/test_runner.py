@@ -19,8 +19,8 @@ from served import replaying
 from soup import SOUP
 
 from fluents.web import runner
+from fluents.web.archive import Archive
 from fluents.web.jobs import Jobs
-from fluents.web.library import Library
 from fluents.web.resources import Job
 from fluents.web.runner import Broadcast, JobRunner, WorkerLimits
 from fluents.web.store import Store
@@ -35,7 +35,7 @@ class Bench:
 
     def __init__(self, folder: Path, pause: float = 0.0, limits: WorkerLimits | None = None) -> None:
         self.store = Store(folder / "web.sqlite")
-        self.jobs, self.library = Jobs(self.store), Library(self.store)
+        self.jobs, self.archive = Jobs(self.store), Archive(self.store)
         self.choices = replaying(folder, pause).menu.choices
         self._limits = limits or WorkerLimits()
         self.runner = self.new_runner()
@@ -46,7 +46,7 @@ class Bench:
         return runner
 
     def add(self, tracker: str = "replay") -> Job:
-        document = self.library.add(SOUP.procedure, b"", None)
+        document = self.archive.add(SOUP.procedure, b"", None)
         job = self.jobs.add(document, SOUP.procedure, "ann", tracker, {})
         self.runner.wake()
         return job
@@ -98,7 +98,7 @@ def test_jobs_run_one_after_the_other_in_one_process_that_stays(bench: Bench) ->
     pid = bench.runner.worker_pid
     assert bench.ended(second).state == "done"
     assert bench.runner.worker_pid == pid
-    trace = bench.library.trace(bench.jobs.get(second.id).trace or "").trace
+    trace = bench.archive.trace(bench.jobs.get(second.id).trace or "").trace
     assert trace.changes == SOUP.changes
     assert trace.salience  # rated, so that the page can filter at once
     assert trace.clusters

@@ -9,7 +9,7 @@ trace_views.py      traces as the page shows them
 runner.py           runs jobs in turn; `worker.py` is the process with the model
 tracker_choices.py  the trackers that jobs may name
 jobs.py             jobs and what happened to them
-library.py          documents, traces, judgements, search; `corrections.py` is what judgements make of a trace
+archive.py          documents, traces, judgements, search; `corrections.py` is what judgements make of a trace
 backup.py           the whole store as one file
 store.py            SQLite or PostgreSQL; `tables.py` is the schema, `migrations/` brings older ones up to date
 """

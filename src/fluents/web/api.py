@@ -25,9 +25,9 @@ from fluents.report.trace_page import trace_fragment
 from fluents.segmentation import language
 from fluents.version import __version__
 from fluents.web import backup
+from fluents.web.archive import Archive, KeptTrace
 from fluents.web.guard import TOKEN, GuardRules, RefusedError, digest
 from fluents.web.jobs import ENDED, JobEvent, Jobs, TooManyJobsError
-from fluents.web.library import KeptTrace, Library
 from fluents.web.resources import (
     MAX_NAME,
     Correction,
@@ -80,7 +80,7 @@ class Services:
     """What the API works with."""
 
     store: Store
-    library: Library
+    archive: Archive
     jobs: Jobs
     runner: JobRunner
     broadcast: Broadcast
@@ -192,7 +192,7 @@ def segment_text(given: TextGiven) -> Segmented:
 def add_document(web: Web, given: TextGiven) -> Document:
     """Keep a text, read as steps."""
     read = read_given_text(given.text, given.goal, given.name)
-    return _document(web, web.library.add(read.procedure, given.text.encode(), given.name, read.warnings))
+    return _document(web, web.archive.add(read.procedure, given.text.encode(), given.name, read.warnings))
 
 
 @router.post("/documents/upload", status_code=201, openapi_extra=FILE)
@@ -205,16 +205,16 @@ async def upload(web: Web, request: Request, name: Annotated[str, Query(max_leng
 def _keep_upload(web: Services, data: bytes, name: str) -> Uploaded:
     read = read_upload(data, name)
     if read.text is not None:
-        document = web.library.add(read.text.procedure, data, read.name, read.text.warnings)
-        return Uploaded(documents=web.library.summaries([document]), traces=[])
-    documents, traces = web.library.add_traces(read.traces, read.name)
-    return Uploaded(documents=web.library.summaries(documents), traces=web.library.trace_summaries(traces))
+        document = web.archive.add(read.text.procedure, data, read.name, read.text.warnings)
+        return Uploaded(documents=web.archive.summaries([document]), traces=[])
+    documents, traces = web.archive.add_traces(read.traces, read.name)
+    return Uploaded(documents=web.archive.summaries(documents), traces=web.archive.trace_summaries(traces))
 
 
 @router.get("/documents")
 def list_documents(web: Web, q: SearchWords = "", offset: Offset = 0, limit: Limit = 20) -> DocumentPage:
-    """The library, newest first; with `q`, the documents that have all these words in goal, name or steps."""
-    return web.library.documents(q, offset, limit)
+    """The archive, newest first; with `q`, the documents that have all these words in goal, name or steps."""
+    return web.archive.documents(q, offset, limit)
 
 
 @router.get("/documents/{document_id}")
@@ -226,7 +226,7 @@ def show_document(web: Web, document_id: Id) -> Document:
 @router.patch("/documents/{document_id}")
 def correct_document(web: Web, document_id: Id, given: StepsGiven) -> Document:
     """Correct goal and steps. The text, and what was read from it, stay; `null` for both goes back to them."""
-    web.library.correct_steps(document_id, given.goal, given.steps)
+    web.archive.correct_steps(document_id, given.goal, given.steps)
     return _document(web, document_id)
 
 
@@ -236,12 +236,12 @@ def delete_document(web: Web, document_id: Id) -> Response:
     for job in web.jobs.latest(document_id=document_id):
         if job.state not in ENDED:
             web.runner.cancel(job.id)
-    web.library.delete_document(document_id)
+    web.archive.delete_document(document_id)
     return Response(status_code=204)
 
 
 def _document(web: Services, document_id: str) -> Document:
-    kept = web.library.document(document_id)
+    kept = web.archive.document(document_id)
     return Document(
         id=kept.id,
         goal=kept.procedure.goal,
@@ -255,7 +255,7 @@ def _document(web: Services, document_id: str) -> Document:
         language=language(" ".join((kept.procedure.goal, *kept.procedure.steps))),
         warnings=kept.warnings,
         jobs=web.jobs.latest(document_id=document_id),
-        traces=web.library.traces_of(document_id),
+        traces=web.archive.traces_of(document_id),
     )
 
 
@@ -266,7 +266,7 @@ def _document(web: Services, document_id: str) -> Document:
 def start_job(web: Web, document_id: Id, request: Request, given: Annotated[JobGiven, Body()]) -> Job:
     """Track a document. Jobs run one at a time; clients take turns."""
     tracker, options = web.menu.chosen(given)
-    procedure = web.library.document(document_id).procedure
+    procedure = web.archive.document(document_id).procedure
     job = web.jobs.add(document_id, procedure, request.state.client, tracker, options)
     web.runner.wake()
     return job
@@ -381,32 +381,32 @@ def _is_last(event: JobEvent) -> bool:
 @router.get("/traces/{trace_id}")
 def show_trace(web: Web, trace_id: Id, shown: Shown) -> TraceView:
     """A trace with what people said of it."""
-    return trace_view(web.library.trace(trace_id), shown)
+    return trace_view(web.archive.trace(trace_id), shown)
 
 
 @router.get("/traces/{trace_id}/views", response_class=HTMLResponse)
 def draw_trace(web: Web, trace_id: Id) -> str:
     """The three views of a trace as HTML, in the model's words, for a page that has their style."""
-    return drawn(web.library.trace(trace_id).trace)
+    return drawn(web.archive.trace(trace_id).trace)
 
 
 @router.delete("/traces/{trace_id}", status_code=204)
 def delete_trace(web: Web, trace_id: Id) -> Response:
     """Delete a trace and the corrections of it."""
-    web.library.delete_trace(trace_id)
+    web.archive.delete_trace(trace_id)
     return Response(status_code=204)
 
 
 @router.get("/traces/{trace_id}/corrections")
 def list_corrections(web: Web, trace_id: Id) -> list[Correction]:
     """All judgements on a trace, oldest first."""
-    return web.library.trace(trace_id).corrections
+    return web.archive.trace(trace_id).corrections
 
 
 @router.post("/traces/{trace_id}/corrections", status_code=201)
 def correct_trace(web: Web, trace_id: Id, given: CorrectionGiven) -> Correction:
     """Judge a change, or add one. The words of the model stay; the latest judgement on a change counts."""
-    return web.library.correct(trace_id, given)
+    return web.archive.correct(trace_id, given)
 
 
 @router.get("/traces/{trace_id}/download", response_class=StreamingResponse)
@@ -414,7 +414,7 @@ def download_trace(
     web: Web, trace_id: Id, shown: Shown, format: DownloadFormat = "jsonl", corrected: bool = True
 ) -> Response:
     """A trace as a file; as people left it, or in the model's words alone."""
-    kept = web.library.trace(trace_id)
+    kept = web.archive.trace(trace_id)
     trace = shown(kept.corrected if corrected else kept.trace)
     return _file(download(trace, format), f"{id_from(trace.id)}.{format}", MEDIA_TYPES[format])
 
@@ -422,7 +422,7 @@ def download_trace(
 @router.get("/compare")
 def compare_traces(web: Web, gold: IdQuery, pred: IdQuery, corrected: bool = False) -> SideBySide:
     """Two traces of the same steps: which changes match, and the score."""
-    first, second = web.library.trace(gold), web.library.trace(pred)
+    first, second = web.archive.trace(gold), web.archive.trace(pred)
     with web.thinking():
         return side_by_side(first, second, corrected=corrected)
 
@@ -430,7 +430,7 @@ def compare_traces(web: Web, gold: IdQuery, pred: IdQuery, corrected: bool = Fal
 @router.post("/traces/{trace_id}/ask")
 def ask_trace(web: Web, trace_id: Id, given: QuestionGiven) -> LikelihoodAnswer:
     """How likely something is before step 1 and after each step."""
-    trace = web.library.trace(trace_id).corrected
+    trace = web.archive.trace(trace_id).corrected
     with web.thinking():
         answer = ask(trace, given.question, states=given.states, min_salience=given.min_salience)
     return LikelihoodAnswer(question=given.question, likelihoods=list(answer.likelihoods))
@@ -439,7 +439,7 @@ def ask_trace(web: Web, trace_id: Id, given: QuestionGiven) -> LikelihoodAnswer:
 @router.post("/traces/{trace_id}/plan")
 def plan_trace(web: Web, trace_id: Id, given: PlanGiven) -> PlanFound:
     """The steps as planning actions, and a plan to the goal."""
-    trace = web.library.trace(trace_id).corrected
+    trace = web.archive.trace(trace_id).corrected
     limits: dict[str, Any] = {"time_limit": PLAN_SECONDS, "memory_limit": PLAN_MEMORY}
     with web.thinking():
         found = plan(trace, **given.model_dump(), **limits)
@@ -462,13 +462,13 @@ def search(
 ) -> FoundPage:
     """Changes of all traces that have these words: `after=hot` is everything that becomes hot."""
     given = {"entity": entity, "attribute": attribute, "before": before, "after": after}
-    return web.library.search(q, offset, limit, **{name: words for name, words in given.items() if words})
+    return web.archive.search(q, offset, limit, **{name: words for name, words in given.items() if words})
 
 
 @router.get("/corrections/export", response_class=StreamingResponse)
 def export_corrections(web: Web) -> Response:
     """All traces that somebody judged, as people left them: data for `fluents train adapter`."""
-    lines = (jsonl.dumps(trace) + b"\n" for trace in web.library.corrected_traces())
+    lines = (jsonl.dumps(trace) + b"\n" for trace in web.archive.corrected_traces())
     return _file(lines, "corrections.jsonl", MEDIA_TYPES["jsonl"])
 
 

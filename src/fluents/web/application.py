@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 from fluents.errors import FluentsError
 from fluents.version import __version__
 from fluents.web.api import Services, router
+from fluents.web.archive import Archive
 from fluents.web.guard import Guard, GuardRules, RefusedError
 from fluents.web.jobs import Jobs, JobStateError, TooManyJobsError
-from fluents.web.library import Library
 from fluents.web.resources import ErrorAnswer
 from fluents.web.runner import Broadcast, JobRunner, WorkerLimits
 from fluents.web.store import NotFoundError, Store
@@ -69,7 +69,7 @@ def create_app(store: Store, settings: WebSettings, broadcast: Broadcast) -> Gua
         lifespan=lifespan,
     )
     app.state.services = Services(
-        store, Library(store), jobs, runner, broadcast, settings.menu, settings.rules, settings.backup_bytes
+        store, Archive(store), jobs, runner, broadcast, settings.menu, settings.rules, settings.backup_bytes
     )
     app.include_router(router)
     app.add_exception_handler(FluentsError, _fluents_error)

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from fluents.errors import InputError
 from fluents.jsonl import MAX_LINE_BYTES
 from fluents.records import Provenance
-from fluents.web.library import moment, procedure_of, trace_of
+from fluents.web.archive import moment, procedure_of, trace_of
 from fluents.web.resources import CorrectedWords, JobState, Restored, StepDone, Verdict
 from fluents.web.store import Store
 from fluents.web.tables import Base, ChangeRow, CorrectionRow, DocumentRow, EventRow, JobRow, TraceRow

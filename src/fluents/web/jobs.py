@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from fluents import jsonl
 from fluents.errors import FluentsError
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
-from fluents.web.library import get_row, insert_trace, moment, procedure_of
+from fluents.web.archive import get_row, insert_trace, moment, procedure_of
 from fluents.web.resources import Job, JobState, StepDone
 from fluents.web.store import NotFoundError, Store, new_id
 from fluents.web.tables import DocumentRow, EventRow, JobRow, TraceRow

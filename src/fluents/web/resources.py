@@ -199,7 +199,7 @@ class Document(BaseModel):
 
 
 class DocumentPage(BaseModel):
-    """A part of the library, newest first."""
+    """A part of the archive, newest first."""
 
     items: list[DocumentSummary]
     total: int

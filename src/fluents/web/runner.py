@@ -17,8 +17,8 @@ from typing import Any
 
 from fluents import jsonl
 from fluents.records import Provenance, Reject, StateChange
+from fluents.web.archive import trace_of
 from fluents.web.jobs import Jobs, StepResult, TakenJob
-from fluents.web.library import trace_of
 from fluents.web.resources import JobProgress
 from fluents.web.store import NotFoundError
 from fluents.web.worker import Order, TrackerChoice

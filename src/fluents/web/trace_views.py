@@ -22,8 +22,8 @@ from fluents.salience import keep, rate_salience
 from fluents.salience.entities import canonical_names
 from fluents.salience.feature_rater import RATER
 from fluents.text.names import one_line
+from fluents.web.archive import KeptTrace
 from fluents.web.corrections import JudgedChange, judged
-from fluents.web.library import KeptTrace
 from fluents.web.resources import ChangeView, Match, SideBySide, TraceView
 
 DownloadFormat: TypeAlias = Literal["jsonl", "csv", "html", "pddl"]

@@ -70,7 +70,7 @@ class KeptTrace:
         return corrected(self.trace, self.corrections)
 
 
-class Library:
+class Archive:
     """Documents, traces and judgements of a store."""
 
     def __init__(self, store: Store) -> None:
@@ -113,7 +113,7 @@ class Library:
             return _summaries(session, [rows[one] for one in ids if one in rows])
 
     def documents(self, query: str = "", offset: int = 0, limit: int = 20) -> DocumentPage:
-        """A page of the library, newest first: of all documents, or of those that have all words of the query."""
+        """A page of the archive, newest first: of all documents, or of those that have all words of the query."""
         chosen = select(DocumentRow)
         for stem in query_stems(query):
             chosen = chosen.where(_has(DocumentRow.stems, stem))
