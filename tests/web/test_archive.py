@@ -17,8 +17,8 @@ from fluents.data.file_formats import load
 from fluents.records import Procedure, StateChange, Trace
 from fluents.training.examples import examples
 from fluents.web.archive import Archive
-from fluents.web.resources import CorrectedWords, CorrectionGiven
 from fluents.web.store import NotFoundError, Store
+from fluents.web.trace_resources import CorrectedWords, CorrectionGiven
 
 HOSTILE = "<script>alert(1)</script> %_\\ ' \" \x00 \U0001f525 שלום \u202e"
 

@@ -23,8 +23,8 @@ from fluents.errors import InputError
 from fluents.web import backup
 from fluents.web.archive import Archive
 from fluents.web.jobs import Jobs, StepResult
-from fluents.web.resources import CorrectionGiven
 from fluents.web.store import Store
+from fluents.web.trace_resources import CorrectionGiven
 
 
 def _fill(store: Store) -> str:

@@ -16,7 +16,7 @@ from soup import SOUP
 
 from fluents.errors import InputError
 from fluents.web.corrections import corrected, judged, placed
-from fluents.web.resources import CorrectedWords, Correction, CorrectionGiven
+from fluents.web.trace_resources import CorrectedWords, Correction, CorrectionGiven
 
 WORDS = CorrectedWords(entity="ladle", attribute="place", before="drawer", after="pot")
 

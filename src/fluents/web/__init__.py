@@ -3,13 +3,15 @@
 server.py           serving it
 application.py      the parts put together; `templates/` and `static/` are what a browser gets
 guard.py            what is refused before anything else looks at a request
-api.py              the REST API; `resources.py` has what it takes and gives
+api.py              the REST API; `job_routes.py` has the part about jobs, `services.py` what all routes work with
+resources.py        what the API takes and gives; `trace_resources.py` is the part about traces
 uploads.py          texts and files as people give them
 trace_views.py      traces as the page shows them
 runner.py           runs jobs in turn; `worker.py` is the process with the model
 tracker_choices.py  the trackers that jobs may name
 jobs.py             jobs and what happened to them
-archive.py          documents, traces, judgements, search; `corrections.py` is what judgements make of a trace
+archive.py          documents, traces, judgements, search; `corrections.py` is what judgements make of a trace,
+                    `search_words.py` what a search compares
 backup.py           the whole store as one file
 store.py            SQLite or PostgreSQL; `tables.py` is the schema, `migrations/` brings older ones up to date
 """

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -21,112 +17,46 @@ from fluents.errors import InputError
 from fluents.planning.trace_plan import plan
 from fluents.questions import ask
 from fluents.records import id_from
-from fluents.report.trace_page import trace_fragment
 from fluents.segmentation import language
 from fluents.version import __version__
-from fluents.web import backup
-from fluents.web.archive import Archive, KeptTrace
-from fluents.web.guard import TOKEN, GuardRules, RefusedError, digest
-from fluents.web.jobs import ENDED, JobEvent, Jobs, TooManyJobsError
+from fluents.web import backup, job_routes
+from fluents.web.guard import TOKEN, RefusedError, digest
+from fluents.web.jobs import ENDED
 from fluents.web.resources import (
     MAX_NAME,
-    Correction,
-    CorrectionGiven,
     Document,
     DocumentPage,
     ErrorAnswer,
     FoundPage,
     Health,
-    Job,
-    JobGiven,
-    JobProgress,
-    JobState,
-    LikelihoodAnswer,
     Limits,
-    PlanFound,
-    PlanGiven,
-    QuestionGiven,
     Restored,
     Segmented,
     ServerInfo,
-    SideBySide,
     SignIn,
     StepsGiven,
     TextGiven,
-    TraceSummary,
-    TraceView,
     Uploaded,
 )
-from fluents.web.runner import Broadcast, JobRunner
-from fluents.web.store import NotFoundError, Store
-from fluents.web.trace_views import MEDIA_TYPES, DownloadFormat, Filters, download, drawn, side_by_side, trace_view
-from fluents.web.tracker_choices import TrackerMenu
+from fluents.web.services import FILE, Id, IdQuery, Limit, Offset, SearchWords, Services, Shown, Web
+from fluents.web.trace_resources import (
+    Correction,
+    CorrectionGiven,
+    LikelihoodAnswer,
+    PlanFound,
+    PlanGiven,
+    QuestionGiven,
+    SideBySide,
+    TraceView,
+)
+from fluents.web.trace_views import MEDIA_TYPES, DownloadFormat, download, drawn, side_by_side, trace_view
 from fluents.web.uploads import read_given_text, read_upload
 
-HEARTBEAT = 15.0
-"""Seconds after which a stream without news says that it is alive."""
 PLAN_SECONDS, PLAN_MEMORY = 20.0, 1024
 """What a planner may take."""
-THINKING = 2
-"""Questions and plans that are worked on at once."""
-PATIENCE = 30.0
-"""Seconds that one waits for its turn."""
 RESTORE_SECONDS = 600.0
 """In which a backup must have come."""
 
-
-@dataclass(frozen=True)
-class Services:
-    """What the API works with."""
-
-    store: Store
-    archive: Archive
-    jobs: Jobs
-    runner: JobRunner
-    broadcast: Broadcast
-    menu: TrackerMenu
-    rules: GuardRules
-    backup_bytes: int
-    _thinking: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(THINKING))
-
-    @contextmanager
-    def thinking(self) -> Iterator[None]:
-        """Around what takes a processor for a while."""
-        if not self._thinking.acquire(timeout=PATIENCE):
-            raise TooManyJobsError("the server is busy with other requests", fix="try again later")
-        try:
-            yield
-        finally:
-            self._thinking.release()
-
-
-def _services(request: Request) -> Services:
-    found: Services = request.app.state.services
-    return found
-
-
-def _filters(
-    min_confidence: Annotated[float | None, Query(ge=0, le=1)] = None,
-    min_support: Annotated[float | None, Query(ge=0, le=1)] = None,
-    min_salience: Annotated[float | None, Query(ge=0, le=5)] = None,
-    top: Annotated[int | None, Query(ge=1, le=10_000, description="Keep so many of the most salient entities.")] = None,
-) -> Filters:
-    return Filters(min_confidence, min_support, min_salience, top)
-
-
-Web = Annotated[Services, Depends(_services)]
-Shown = Annotated[Filters, Depends(_filters)]
-Id = Annotated[str, Path(pattern="^[0-9a-f]{16}$", examples=["0123456789abcdef"])]
-IdQuery = Annotated[str, Query(pattern="^[0-9a-f]{16}$")]
-Offset = Annotated[int, Query(ge=0, le=10_000_000)]
-Limit = Annotated[int, Query(ge=1, le=100)]
-SearchWords = Annotated[str, Query(max_length=MAX_NAME)]
-FILE: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer} for status in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429)
@@ -261,118 +191,7 @@ def _document(web: Services, document_id: str) -> Document:
 
 # Jobs
 
-
-@router.post("/documents/{document_id}/jobs", status_code=202)
-def start_job(web: Web, document_id: Id, request: Request, given: Annotated[JobGiven, Body()]) -> Job:
-    """Track a document. Jobs run one at a time; clients take turns."""
-    tracker, options = web.menu.chosen(given)
-    procedure = web.archive.document(document_id).procedure
-    job = web.jobs.add(document_id, procedure, request.state.client, tracker, options)
-    web.runner.wake()
-    return job
-
-
-@router.get("/jobs")
-def list_jobs(web: Web, state: JobState | None = None) -> list[Job]:
-    """Jobs, newest first, at most 100."""
-    return web.jobs.latest(state)
-
-
-@router.get("/jobs/{job_id}")
-def show_job(web: Web, job_id: Id) -> Job:
-    """A job."""
-    return web.jobs.get(job_id)
-
-
-@router.post("/jobs/{job_id}/cancel")
-def cancel_job(web: Web, job_id: Id) -> Job:
-    """Stop a job, within two seconds. Its finished steps are kept."""
-    web.runner.cancel(job_id)
-    return web.jobs.get(job_id)
-
-
-@router.post("/jobs/{job_id}/resume", status_code=202)
-def resume_job(web: Web, job_id: Id) -> Job:
-    """Let a job that was cancelled or failed go on from its next step."""
-    job = web.jobs.resume(job_id)
-    web.runner.wake()
-    return job
-
-
-@router.get("/jobs/{job_id}/trace")
-def show_job_trace(web: Web, job_id: Id) -> TraceView:
-    """The finished steps so far."""
-    job, trace = web.jobs.get(job_id), web.jobs.trace(job_id)
-    summary = TraceSummary(
-        id=job.trace or job.id,
-        document=job.document,
-        job=job.id,
-        name=job.tracker,
-        created=job.created,
-        steps=job.steps,
-        changes=len(trace.changes),
-        corrections=0,
-    )
-    return trace_view(KeptTrace(summary, trace, []))
-
-
-@router.get("/jobs/{job_id}/views", response_class=HTMLResponse)
-def draw_job(web: Web, job_id: Id) -> str:
-    """The finished steps so far as HTML: the three views of a trace, for a page that has their style."""
-    return trace_fragment(web.jobs.trace(job_id))
-
-
-@router.get(
-    "/jobs/{job_id}/events",
-    response_class=StreamingResponse,
-    responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-        204: {"description": "No more"},
-    },
-)
-async def job_events(
-    web: Web, job_id: Id, last_event_id: Annotated[str | None, Header(max_length=20)] = None
-) -> Response:
-    """What happens to a job, as server-sent events; those with an id can be had again by `Last-Event-ID`."""
-    given = int(last_event_id) if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else 0
-    job, last = await run_in_threadpool(lambda: (web.jobs.get(job_id), web.jobs.last_event(job_id)))
-    after = min(given, last)
-    if job.state in ENDED and after == last:
-        return Response(status_code=204)
-    return StreamingResponse(_stream(web, job_id, after), media_type="text/event-stream")
-
-
-async def _stream(web: Services, job_id: str, after: int) -> AsyncIterator[str]:
-    listening = web.broadcast.listen(job_id)  # first, so that nothing is missed
-    try:
-        while True:
-            try:
-                events = await run_in_threadpool(web.jobs.events, job_id, after)
-            except NotFoundError:  # deleted
-                return
-            for event in events:
-                after = event.number
-                yield f"id: {event.number}\n{_message(event.kind, json.dumps(event.data))}"
-            if events and _is_last(events[-1]):
-                return
-            news: JobProgress | str | None = await listening.wait(HEARTBEAT)
-            while isinstance(news, JobProgress):
-                yield _message("progress", news.model_dump_json())
-                news = await listening.wait(HEARTBEAT)
-            if news is None:
-                return
-            if not events:
-                yield ": alive\n\n"
-    finally:
-        listening.stop()
-
-
-def _message(kind: str, data: str) -> str:
-    return f"event: {kind}\ndata: {data}\n\n"
-
-
-def _is_last(event: JobEvent) -> bool:
-    return event.kind == "state" and event.data["state"] in ENDED
+router.include_router(job_routes.router)
 
 
 # Traces

@@ -18,12 +18,13 @@ from starlette.exceptions import HTTPException
 
 from fluents.errors import FluentsError
 from fluents.version import __version__
-from fluents.web.api import Services, router
+from fluents.web.api import router
 from fluents.web.archive import Archive
 from fluents.web.guard import Guard, GuardRules, RefusedError
 from fluents.web.jobs import Jobs, JobStateError, TooManyJobsError
 from fluents.web.resources import ErrorAnswer
 from fluents.web.runner import Broadcast, JobRunner, WorkerLimits
+from fluents.web.services import Services
 from fluents.web.store import NotFoundError, Store
 from fluents.web.tracker_choices import TrackerMenu
 

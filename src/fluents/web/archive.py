@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import string
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
@@ -11,30 +10,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, delete, func, select
-from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session, undefer
 
 from fluents import jsonl
 from fluents.errors import InputError
 from fluents.records import Procedure, StateChange, Trace
-from fluents.text.matchers import ARTICLES, words
 from fluents.web.corrections import corrected, judged, placed
-from fluents.web.resources import (
-    Correction,
-    CorrectionGiven,
-    DocumentPage,
-    DocumentSummary,
-    Found,
-    FoundPage,
-    TraceSummary,
-)
-from fluents.web.store import NotFoundError, Store, new_id
+from fluents.web.resources import DocumentPage, DocumentSummary, Found, FoundPage, TraceSummary
+from fluents.web.search_words import has_stem, query_stems, stems
+from fluents.web.store import NotFoundError, Store, new_id, storable
 from fluents.web.tables import ChangeRow, CorrectionRow, DocumentRow, JobRow, TraceRow
+from fluents.web.trace_resources import Correction, CorrectionGiven
 
 FIELDS = ("entity", "attribute", "before", "after")
-_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "“”„‘’‚«»–—…•·→", " "))
-_UNSPACED = "\u0e00"
-"""From this letter on, scripts often write words without spaces between them: Thai, Chinese, Japanese."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +105,7 @@ class Archive:
         """A page of the archive, newest first: of all documents, or of those that have all words of the query."""
         chosen = select(DocumentRow)
         for stem in query_stems(query):
-            chosen = chosen.where(_has(DocumentRow.stems, stem))
+            chosen = chosen.where(has_stem(DocumentRow.stems, stem))
         with self._store.reading() as session:
             total = session.scalar(select(func.count()).select_from(chosen.subquery())) or 0
             newest = chosen.order_by(DocumentRow.created.desc(), DocumentRow.id).offset(offset).limit(limit)
@@ -207,10 +196,10 @@ class Archive:
         chosen = select(ChangeRow, TraceRow.created).join(TraceRow, TraceRow.id == ChangeRow.trace_id)
         anywhere = ChangeRow.entity + ChangeRow.attribute + ChangeRow.before + ChangeRow.after
         for stem in query_stems(query):
-            chosen = chosen.where(anywhere.like(_pattern(stem), escape="\\"))
+            chosen = chosen.where(has_stem(anywhere, stem))
         for name, value in fields.items():
             for stem in query_stems(value):
-                chosen = chosen.where(_has(getattr(ChangeRow, name), stem))
+                chosen = chosen.where(has_stem(getattr(ChangeRow, name), stem))
         newest = (TraceRow.created.desc(), ChangeRow.trace_id, ChangeRow.step, ChangeRow.position)
         with self._store.reading() as session:
             total = session.scalar(select(func.count()).select_from(chosen.subquery())) or 0
@@ -226,7 +215,7 @@ def insert_document(
     row = DocumentRow(
         id=new_id(),
         created=time.time(),
-        name=None if name is None else _storable(name),
+        name=None if name is None else storable(name),
         text=text,
         read=jsonl.dumps(procedure).decode(),
         corrected=None,
@@ -244,7 +233,7 @@ def insert_trace(session: Session, document_id: str, trace: Trace, name: str, jo
         id=new_id(),
         document_id=document_id,
         job_id=job_id,
-        name=_storable(name),
+        name=storable(name),
         created=time.time(),
         record=jsonl.dumps(trace).decode(),
         steps=len(trace.procedure.steps),
@@ -258,32 +247,8 @@ def insert_trace(session: Session, document_id: str, trace: Trace, name: str, jo
     return row.id
 
 
-def stems(*texts: str) -> str:
-    """What a search looks at: the stems of all words, each between two spaces, so that "hot" does not find "shot"."""
-    return f" {' '.join(query_stems(' '.join(texts)))} "
-
-
-def query_stems(text: str) -> tuple[str, ...]:
-    """The stems of a text, as metrics compare words; but "pot/pan" are two of them."""
-    return words(_storable(text).translate(_PUNCTUATION), ARTICLES)
-
-
 def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _storable(text: str) -> str:
-    """Without what one of the databases cannot hold."""
-    return text.replace("\0", " ").encode("utf-8", "replace").decode()
-
-
-def _pattern(stem: str) -> str:
-    escaped = stem.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%" if any(letter >= _UNSPACED for letter in stem) else f"% {escaped} %"
-
-
-def _has(column: InstrumentedAttribute[str], stem: str) -> ColumnElement[bool]:
-    return column.like(_pattern(stem), escape="\\")
 
 
 def _next(offset: int, count: int, total: int) -> int | None:

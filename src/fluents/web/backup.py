@@ -19,9 +19,10 @@ from fluents.errors import InputError
 from fluents.jsonl import MAX_LINE_BYTES
 from fluents.records import Provenance
 from fluents.web.archive import moment, procedure_of, trace_of
-from fluents.web.resources import CorrectedWords, JobState, Restored, StepDone, Verdict
+from fluents.web.resources import JobState, Restored, StepDone
 from fluents.web.store import Store
 from fluents.web.tables import Base, ChangeRow, CorrectionRow, DocumentRow, EventRow, JobRow, TraceRow
+from fluents.web.trace_resources import CorrectedWords, Verdict
 
 SUFFIX = ".backup.jsonl.gz"
 HEADER = "fluents-backup"

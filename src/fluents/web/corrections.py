@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fluents.errors import InputError
 from fluents.records import StateChange, Trace
-from fluents.web.resources import CorrectedWords, Correction, CorrectionGiven, Verdict
+from fluents.web.trace_resources import CorrectedWords, Correction, CorrectionGiven, Verdict
 
 
 @dataclass(frozen=True)

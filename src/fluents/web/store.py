@@ -36,6 +36,11 @@ def new_id() -> str:
     return secrets.token_hex(8)
 
 
+def storable(text: str) -> str:
+    """Without what one of the databases cannot hold."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()
+
+
 def default_url() -> str:
     """FLUENTS_STORE, or a file in the user's data folder."""
     if address := os.environ.get("FLUENTS_STORE"):

@@ -32,7 +32,7 @@ class DocumentRow(Base):
     corrected: Mapped[str | None] = mapped_column(Text)
     warnings: Mapped[str] = mapped_column(Text)
     stems: Mapped[str] = mapped_column(Text)
-    """What a search looks at: see `archive.stems`."""
+    """What a search looks at: see `search_words.stems`."""
 
 
 class JobRow(Base):

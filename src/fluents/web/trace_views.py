@@ -24,7 +24,7 @@ from fluents.salience.feature_rater import RATER
 from fluents.text.names import one_line
 from fluents.web.archive import KeptTrace
 from fluents.web.corrections import JudgedChange, judged
-from fluents.web.resources import ChangeView, Match, SideBySide, TraceView
+from fluents.web.trace_resources import ChangeView, Match, SideBySide, TraceView
 
 DownloadFormat: TypeAlias = Literal["jsonl", "csv", "html", "pddl"]
 MEDIA_TYPES: dict[DownloadFormat, str] = {
