@@ -14,7 +14,7 @@ async function answered(path, options) {
   try {
     response = await fetch(BASE + path, options);
   } catch {
-    throw new ApiError("the server does not answer", null, "check that `fluents web` is still running, then try again", 0);
+    throw new ApiError("the server does not answer", null, `check that \`${document.body.dataset.command}\` is still running, then try again`, 0);
   }
   if (response.ok) return response;
   let said = {};
@@ -33,8 +33,12 @@ export const get = async (path, values = {}) => {
   const asked = query(values);
   return (await answered(asked ? `${path}?${asked}` : path)).json();
 };
-export const post = async (path, body = {}) => {
-  const response = await answered(path, sent("POST", body));
+export const post = async (path, body = {}, options = {}) => {
+  const response = await answered(path, { ...sent("POST", body), ...options });
+  return response.status === 204 ? null : response.json();
+};
+export const replace = async (path, body) => {
+  const response = await answered(path, sent("PUT", body));
   return response.status === 204 ? null : response.json();
 };
 export const patch = async (path, body) => (await answered(path, sent("PATCH", body))).json();

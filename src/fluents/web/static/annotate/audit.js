@@ -1,0 +1,36 @@
+// Who said what when: every decision, newest first.
+
+import { get } from "../api.js";
+import { button, h } from "../elements.js";
+import { answerView } from "./answers.js";
+import { kindName } from "./forms.js";
+
+export const moment = (seconds) => {
+  const date = new Date(seconds * 1000);
+  return h("time", { datetime: date.toISOString() }, date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }));
+};
+
+export async function showAudit(page) {
+  const people = new Map((await get("/annotation/people")).map((one) => [one.pseudonym, one.name]));
+  const body = h("tbody");
+  const more = button("More", () => load(), { kind: "plain" });
+  const total = h("p.facts");
+  let next = 0;
+
+  async function load() {
+    const found = await get("/annotation/audit", { offset: next });
+    total.textContent = `${found.total.toLocaleString("en")} decisions; none is ever changed or deleted.`;
+    body.append(...found.items.map(row));
+    next = found.next;
+    more.hidden = next === null;
+  }
+  function row(one) {
+    const kind = one.undoes ? "undo" : one.adjudicates ? "ruling" : one.checks ? "check" : "";
+    return h(`tr${one.undone ? ".undone" : ""}`, {}, h("td", {}, moment(one.time)), h("td", {}, h("bdi", {}, people.get(one.author) ?? one.author), h("small", {}, ` ${one.author}`)),
+      h("td", {}, kindName(one.kind)), h("td", {}, one.undoes ? h("span.nothing", {}, "took back a decision") : answerView(one.kind, one.answer), one.undone ? h("small", {}, " taken back") : null),
+      h("td", {}, kind), h("td.number", {}, one.seconds === null ? "—" : `${Math.round(one.seconds)} s`), h("td.number", {}, String(one.guideline)));
+  }
+  page.append(h("header.lead", {}, h("h1", {}, "Audit"), total),
+    h("div.scroll.audit", { tabindex: 0, role: "region", "aria-label": "Decisions" }, h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "Stage", "Answer", "", "Time", "Guideline"].map((name) => (name ? h("th", { scope: "col" }, name) : h("td"))))), body)), more);
+  await load();
+}

@@ -1,0 +1,63 @@
+// How somebody comes in: by an invitation, or again by the token it gave them; and what they agree to.
+
+import { post } from "../api.js";
+import { button, explain, h } from "../elements.js";
+import { guidelineText } from "./guide.js";
+
+function entrance(title, act, ...children) {
+  const form = h("form.panel.narrow", {}, h("h1", {}, title), children);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await act(form);
+    } catch (error) {
+      explain(error, form);
+    }
+  });
+  return form;
+}
+
+async function comeIn(app) {
+  app.me = null;
+  await app.go("?work");
+}
+
+export function showJoin(page, app) {
+  const code = location.hash.slice(1);
+  const invitation = h("input", { id: "invitation", value: code, required: true, autocomplete: "off" });
+  const name = h("input", { id: "name", required: true, maxlength: 100, autocomplete: "name", autofocus: true });
+  page.replaceChildren(entrance("Join", async (form) => {
+    const joined = await post("/annotation/join", { invitation: invitation.value.trim(), name: name.value.trim() });
+    history.replaceState({}, "", "?join"); // the invitation need not stay in the address
+    const start = button("Start", () => comeIn(app), { kind: "primary" });
+    form.replaceChildren(h("h1", {}, "Welcome, ", h("bdi", {}, name.value.trim())),
+      h("p", {}, "This browser remembers you. To sign in elsewhere, keep this token; it is shown only now."),
+      h("p", {}, h("code.secret", { tabindex: 0 }, joined.token)), h("p.actions", {}, start));
+    start.focus();
+  },
+  h("p", {}, "You were invited to annotate. A name that the others know you by is enough."),
+  h("label.field", { for: "name" }, "Your name ", name),
+  h("label.field", { for: "invitation", hidden: code !== "" }, "Invitation ", invitation),
+  h("p.actions", {}, h("button.primary", { type: "submit" }, "Join"), button("I have a token", () => showSignIn(page, app), { kind: "plain" }))));
+}
+
+export function showSignIn(page, app) {
+  const token = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true, autofocus: true });
+  page.replaceChildren(entrance("Sign in", async () => {
+    await post("/annotation/session", { token: token.value.trim() });
+    await comeIn(app);
+  },
+  h("p", {}, "You need an invitation, which is a link, or the token that you were given when you joined."),
+  h("label.field", { for: "token" }, "Token ", token),
+  h("p.actions", {}, h("button.primary", { type: "submit" }, "Sign in"))));
+  token.focus();
+}
+
+export function showConsent(page, app) {
+  page.replaceChildren(h("section.panel.consent", {}, h("h1", {}, "Before you start"), guidelineText(app.me.consent),
+    h("p.actions", {}, button("I agree", async () => {
+      await post("/annotation/me/consent");
+      await comeIn(app);
+    }, { kind: "primary", autofocus: true })),
+    h("p.hint", {}, "If you do not agree, close this page. Only your name was recorded.")));
+}

@@ -1,0 +1,125 @@
+// One decision, one key. What a key does has a name; a member can give the name another key.
+
+import { button, h } from "../elements.js";
+
+/** Name → usual key, and what it is for. */
+const USUAL = {
+  yes: ["y", "yes"],
+  no: ["n", "no"],
+  zero: ["0", "0, or alone"],
+  one: ["1", "first answer, or 1"],
+  two: ["2", "second answer, or 2"],
+  three: ["3", "third answer, or 3"],
+  four: ["4", "fourth answer, or 4"],
+  five: ["5", "fifth answer, or 5"],
+  six: ["6", "sixth answer, or 6"],
+  seven: ["7", "seventh answer, or 7"],
+  eight: ["8", "eighth answer, or 8"],
+  nine: ["9", "ninth answer, or 9"],
+  up: ["ArrowUp", "up"],
+  down: ["ArrowDown", "down"],
+  left: ["ArrowLeft", "left"],
+  right: ["ArrowRight", "right"],
+  done: ["Enter", "done"],
+  add: ["a", "add"],
+  edit: ["e", "edit"],
+  remove: ["Delete", "remove"],
+  undo: ["z", "undo"],
+  skip: ["s", "skip"],
+  help: ["?", "show the keys"],
+};
+export const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+const SIGNS = { ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", " ": "Space", Delete: "Del" };
+/** Keys that the browser and the page need for themselves. */
+const TAKEN = ["Tab", "Escape", "Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"];
+
+const plain = (key) => (key.length === 1 ? key.toLowerCase() : key);
+const sign = (key) => SIGNS[key] ?? key;
+
+export class Keyboard {
+  #keys;
+
+  constructor(own = {}) {
+    this.use(own);
+  }
+
+  use(own) {
+    this.#keys = Object.fromEntries(Object.entries(USUAL).map(([name, [key]]) => [name, own[name] ?? key]));
+  }
+
+  /** The name of what a pressed key does, or undefined. */
+  action(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
+    return Object.keys(this.#keys).find((name) => this.#keys[name] === plain(event.key));
+  }
+
+  cap(name) {
+    return h("kbd", { "data-action": name }, sign(this.#keys[name]));
+  }
+
+  /** What was changed from the usual. */
+  own() {
+    return Object.fromEntries(Object.entries(this.#keys).filter(([name, key]) => key !== USUAL[name][0]));
+  }
+
+  /** The keys, what they do here, and a way to change them. `save` gets what was changed. */
+  showHelp(actions, save) {
+    const here = new Map(actions.map(({ name, label }) => [name, label]));
+    const said = h("p.hint", { role: "status" }, "Choose a key, then press the one you would rather use.");
+    const list = h("ul.key-list");
+    const changed = async () => {
+      draw();
+      await save(this.own());
+    };
+    const draw = (focused = null) => {
+      const names = [...here.keys(), ...Object.keys(USUAL).filter((name) => !here.has(name))];
+      list.replaceChildren(...names.filter((name) => USUAL[name]).map((name) => {
+        const label = here.get(name) ?? USUAL[name][1];
+        const choose = button(sign(this.#keys[name]), () => take(name, label, choose), { kind: "key", "data-action": name, "aria-label": `${label}: ${sign(this.#keys[name])}, change` });
+        return h(`li${here.has(name) ? ".here" : ""}`, {}, choose, h("span", {}, label));
+      }));
+      list.querySelector(`[data-action="${focused}"]`)?.focus();
+    };
+    const take = (name, label, choose) => {
+      said.textContent = `Press the key for “${label}”; Escape leaves it as it is.`;
+      choose.textContent = "…";
+      choose.addEventListener("keydown", async (event) => {
+        if (event.key === "Tab") return;
+        event.preventDefault();
+        event.stopPropagation();
+        const key = plain(event.key);
+        if (["Shift", "Control", "Alt", "AltGraph", "Meta"].includes(key)) return;
+        const other = Object.keys(this.#keys).find((one) => this.#keys[one] === key && one !== name);
+        if (key === "Escape") said.textContent = "Nothing was changed.";
+        else if (TAKEN.includes(key)) said.textContent = `${key} cannot be used.`;
+        else if (other) said.textContent = `${sign(key)} is taken: ${here.get(other) ?? USUAL[other][1]}.`;
+        else {
+          this.#keys[name] = key;
+          said.textContent = `“${label}” is ${sign(key)} now.`;
+          await changed();
+        }
+        draw(name);
+      });
+    };
+    const dialog = h("dialog.panel.keys-dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), said, list,
+      h("p.hint", {}, "In a text box, ", h("kbd", {}, "Enter"), " goes on to the next box and ", h("kbd", {}, "Ctrl Enter"), " is done with the item; ", h("kbd", {}, "Escape"), " leaves the box."),
+      h("p.actions", {}, button("Close", () => dialog.close(), { kind: "primary", autofocus: true }), button("The usual keys", async () => {
+        this.use({});
+        said.textContent = "All keys are as usual again.";
+        await changed();
+      }, { kind: "plain" })));
+    draw();
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+}
+
+/** Whether a key belongs to what has the focus: text boxes take all keys, buttons and links Enter and Space, unless they
+ * leave them to the page. */
+export function isTakenByFocus(event) {
+  const focused = event.target instanceof Element ? event.target : document.body;
+  if (document.querySelector("dialog[open]")) return true;
+  if (focused.closest("input, textarea, select")) return true;
+  return (event.key === "Enter" || event.key === " ") && focused.closest("button:not([data-keys]), a, summary") !== null;
+}

@@ -1,0 +1,220 @@
+// The desk: one item after another. What is decided goes through the outbox; the next item of a quick kind is there
+// before it is needed.
+
+import { get, post, replace } from "../api.js";
+import { button, counted, explain, h } from "../elements.js";
+import { advice, formOf, isQuick, kindName, question } from "./forms.js";
+import { guidelineText } from "./guide.js";
+import { isTakenByFocus } from "./keyboard.js";
+import { newId } from "./outbox.js";
+
+const UNDOABLE = 20;
+/** Seconds between renewals of leases, and between looks for new work. */
+const RENEWAL = 60, LOOK = 10;
+
+export async function showWork(page, app, { gridFirst = false } = {}) {
+  const { outbox, storage, keyboard } = app;
+  const place = h("div.item-place");
+  const beside = h("aside.guideline-beside", { "aria-label": "Guideline" });
+  const undo = button("Undo", takeBack, { kind: "plain" });
+  const skip = button("Skip", leaveOut, { kind: "plain" });
+  const status = h("p.hint", { role: "status" });
+  const bar = h("div.work-bar", {}, status, undo, skip, button("Keys", showKeys, { kind: "plain" }));
+  undo.prepend(keyboard.cap("undo"), " ");
+  skip.prepend(keyboard.cap("skip"), " ");
+  page.append(h(`div.desk${gridFirst ? ".grid-first" : ""}`, {}, h("div.work", {}, bar, place), beside));
+
+  let current = null, form = null, ahead = [], past = [], isOver = false, done = app.me.mine.done;
+  let shownAt = 0, seconds = 0, timers = [];
+
+  outbox.inHand = () => [current, ...ahead].filter(Boolean).map(({ item }) => item.id);
+  outbox.wantsNext = () => !ahead.length && (!current || isQuick(current.item));
+
+  const draftName = (item) => `draft.${item.id}`;
+  const goalOf = (item) => item.payload.procedure.goal || item.payload.procedure.steps[0];
+
+  /** Time counts only while the page can be seen. */
+  function clock() {
+    if (document.hidden) {
+      seconds += (performance.now() - shownAt) / 1000;
+      shownAt = Infinity;
+    } else shownAt = performance.now();
+  }
+  const spent = () => Math.round((seconds + Math.max(0, performance.now() - shownAt) / 1000) * 10) / 10;
+
+  function show(next) {
+    current = next;
+    const { item } = current;
+    seconds = 0;
+    shownAt = performance.now();
+    const desk = {
+      item,
+      payload: item.payload,
+      answer: current.answer,
+      draft: storage.get(draftName(item)),
+      keep: (state) => !isOver && storage.set(draftName(item), state),
+      decide,
+      cap: (name) => keyboard.cap(name),
+      refuse: (what, fix) => explain({ what, fix }, form?.element ?? place),
+      gridFirst,
+    };
+    form = formOf(desk);
+    place.replaceChildren(h("header.lead", {}, h("p.facts", {}, kindName(item.kind)), h("h1", {}, question(item)), advice(item) ? h("p", {}, advice(item)) : null), form.element);
+    place.dataset.item = item.id;
+    form.focus?.();
+    scrollTo(0, 0);
+    tell();
+  }
+  function tell() {
+    const stage = app.me.stages.find(({ state }) => state === "open");
+    status.textContent = [`You decided ${counted(done, "item")}`, stage ? `all together ${stage.decided} of ${stage.items} in this stage` : ""].filter(Boolean).join("; ");
+    undo.disabled = past.length === 0;
+    skip.disabled = current === null;
+    const { version } = app.me.guideline;
+    if (beside.dataset.version !== String(version)) showGuideline(beside, app.me.guideline);
+  }
+  function wait(words, ...more) {
+    current = form = null;
+    delete place.dataset.item;
+    place.replaceChildren(h("section.rest", {}, h("p", {}, words), more));
+    tell();
+  }
+  const nothingLeft = () => wait(app.me.stage ? "Nothing is left for you at the moment. Thank you! The page looks for more by itself." : "This project has no open stage. The page looks for more by itself.", h("p.actions", {}, button("Look now", look)));
+
+  /** Decide the item on the desk, and put the next one there. */
+  async function decide(answer) {
+    const { item } = current;
+    const decision = { id: newId(), item: item.id, answer, seconds: spent() };
+    const sent = outbox.add({ id: decision.id, path: "/annotation/decisions", body: decision, about: `${kindName(item.kind)} of “${goalOf(item)}”` });
+    storage.remove(draftName(item));
+    past = [...past, { id: decision.id, item, answer }].slice(-UNDOABLE);
+    done += 1;
+    current = null;
+    if (ahead.length) show(ahead.shift());
+    else wait("The next item is on its way …");
+    try {
+      const answered = await sent;
+      take(answered?.next);
+    } catch {
+      done -= 1;
+      past = past.filter(({ id }) => id !== decision.id); // the outbox shows why it was refused
+      tell();
+    }
+    if (!current && !isOver && !outbox.entries().length) await look();
+  }
+  /** An item that the server gave: on the desk, or beside it. */
+  function take(next) {
+    if (!next || outbox.inHand().includes(next.item.id)) return;
+    if (isOver) release(next);
+    else if (current) ahead.push(next);
+    else show(next);
+  }
+  const ask = (body = {}) => {
+    const decided = outbox.entries().map((entry) => entry.body.item).filter(Boolean);
+    return post("/annotation/next", { besides: [...outbox.inHand(), ...decided], ...body });
+  };
+  async function look() {
+    const next = await ask();
+    if (isOver) return next && release(next);
+    if (next) take(next);
+    else if (!current) nothingLeft();
+    if (current && isQuick(current.item) && !ahead.length) take(await ask());
+    return undefined;
+  }
+  const release = ({ item }) => post(`/annotation/items/${item.id}/release`, {}, { keepalive: true }).catch(() => {}); // else the lease ends by itself
+
+  async function leaveOut() {
+    if (!current) return;
+    const left = current.item.id;
+    current = null;
+    if (ahead.length) show(ahead.shift());
+    take(await ask({ release: left, besides: [...outbox.inHand(), left] }));
+    if (!current) await look();
+  }
+  async function takeBack() {
+    const last = past.at(-1);
+    if (!last) return;
+    const item = last.item ?? (await get(`/annotation/items/${last.of}`)).item;
+    past.pop();
+    const id = newId();
+    const sent = outbox.add({ id, path: `/annotation/decisions/${last.id}/undo`, body: { id }, about: `Undo of “${goalOf(item)}”` });
+    if (current) ahead.unshift(current);
+    done -= 1;
+    show({ item, answer: last.answer });
+    try {
+      await sent;
+    } catch {
+      done += 1; // the outbox shows why it was refused: the decision stands
+      storage.remove(draftName(item));
+      if (current?.item.id !== item.id) return;
+      current = null;
+      if (ahead.length) show(ahead.shift());
+      else await look();
+    }
+  }
+  function showKeys() {
+    const common = [{ name: "undo", label: "Undo the last decision" }, { name: "skip", label: "Skip this item" }, { name: "help", label: "Show the keys" }];
+    keyboard.showHelp([...(form?.actions ?? []), ...common], async (own) => {
+      app.me.keys = own;
+      await replace("/annotation/me/keys", own);
+      for (const cap of document.querySelectorAll("kbd[data-action]")) cap.replaceWith(keyboard.cap(cap.dataset.action));
+    });
+  }
+  function pressed(event) {
+    const focused = event.target;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form?.finish && !document.querySelector("dialog[open]")) {
+      event.preventDefault();
+      form.finish();
+      return;
+    }
+    if (event.key === "Escape" && focused.matches?.("input, select")) focused.blur();
+    if (isTakenByFocus(event)) return;
+    const name = keyboard.action(event);
+    const act = form?.actions.find((one) => one.name === name)?.act ?? { undo: () => undo.click(), skip: () => skip.click(), help: showKeys }[name];
+    if (!act) return;
+    event.preventDefault();
+    if (event.repeat && name !== "up" && name !== "down") return; // a key that stays down decides one item
+    act();
+  }
+  /** Keep what is in hand, and hear what is new: another guideline, how far the others are. */
+  async function renew() {
+    const held = [current, ...ahead].filter(Boolean);
+    await Promise.allSettled(held.map(({ item }) => post(`/annotation/items/${item.id}/renew`)));
+    await app.meet();
+    tell();
+  }
+  async function lookForMore() {
+    if (current || document.hidden || outbox.entries().length) return;
+    await app.meet();
+    await look();
+  }
+  const regularly = (act, pause) => setInterval(() => act().catch(() => {}), pause * 1000); // no connection: again later
+
+  document.addEventListener("keydown", pressed);
+  document.addEventListener("visibilitychange", clock);
+  timers = [regularly(renew, RENEWAL), regularly(lookForMore, LOOK)];
+  const end = () => ahead.splice(0).forEach(release);
+  addEventListener("pagehide", end);
+
+  const mine = await get("/annotation/mine", { limit: UNDOABLE });
+  past = mine.filter((one) => one.stage === app.me.stage?.number && !one.undone && !one.adjudicates && !one.checks).map(({ id, item, answer }) => ({ id, of: item, answer })).reverse();
+  wait("Looking for an item …");
+  setTimeout(() => look().catch((error) => explain(error, place))); // after the page is in its place, so that it can take the focus
+
+  return () => {
+    isOver = true;
+    timers.forEach(clearInterval);
+    document.removeEventListener("keydown", pressed);
+    document.removeEventListener("visibilitychange", clock);
+    removeEventListener("pagehide", end);
+    end();
+    outbox.wantsNext = () => false;
+    outbox.inHand = () => [];
+  };
+}
+
+function showGuideline(beside, { version, text }) {
+  const isBeside = matchMedia("(min-width: 75rem)").matches;
+  beside.dataset.version = version;
+  beside.replaceChildren(h("details", { open: isBeside }, h("summary", {}, `Guideline, version ${version}`), text.trim() ? guidelineText(text) : h("p.nothing", {}, "There is none yet.")));
+}
