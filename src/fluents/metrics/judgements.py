@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -174,6 +174,11 @@ def hallucinations(path: str | Path) -> Score:
     if not judged:
         raise InputError("the form is not filled in", where=path, fix='write yes or no under "hallucinated"')
     warnings = (f"{counted(len(empty), 'line')} not filled in: {first_three(empty)}",) if empty else ()
+    return hallucination_score(judged, warnings)
+
+
+def hallucination_score(judged: Mapping[tuple[str, int], Sequence[int]], warnings: tuple[str, ...] = ()) -> Score:
+    """The score of judged changes: of each step of a procedure the number hallucinated and the number judged."""
     statistics = Statistics.collect(("hallucinated", "judged"), ((*key, count) for key, count in judged.items()))
     figures: Figures = {"hallucinated": {"count": Total("hallucinated"), "share": ShareOf("hallucinated", "judged")}}
     return Score("hallucinations", statistics, figures, Signature.of("hallucinations", "human"), warnings, scale=1.0)

@@ -22,15 +22,20 @@ def given_clusters(step: StepAnswers) -> list[int] | None:
     return given if given and len(given) == len(step.answers) else None
 
 
-def greedy_clusters(vectors: NDArray[np.float32], threshold: float) -> list[int]:
+def greedy_clusters(
+    vectors: NDArray[np.float32], threshold: float, apart: NDArray[np.bool_] | None = None
+) -> list[int]:
     """OpenPI-C's algorithm: a row joins the first cluster with all of whose members its cosine is above the threshold.
 
-    Rows are of length 1, so the cosine is their product. What comes out depends on their order.
+    Rows are of length 1, so the cosine is their product. What comes out depends on their order. Rows that `apart`
+    marks never come together, however alike they are.
     """
     labels: list[int] = []
     members: list[list[int]] = []
     for row, vector in enumerate(vectors):
         alike = vectors[:row] @ vector > threshold
+        if apart is not None:
+            alike &= ~apart[row, :row]
         label = next((i for i, rows in enumerate(members) if alike[rows].all()), len(members))
         if label == len(members):
             members.append([])

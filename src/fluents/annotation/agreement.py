@@ -1,0 +1,336 @@
+"""How far the people who decided on a stage's items agree: in all, by person, by item, and modulo paraphrase."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from statistics import fmean
+from typing import Any, TypeAlias
+
+from fluents.annotation.design import StageKind
+from fluents.annotation.forms import same_words
+from fluents.annotation.items import Decision, FormAnswer, Item, ItemAnswers, standing
+from fluents.annotation.naming import most_agreed
+from fluents.annotation.paraphrase import change_clusters, overlap_f1
+from fluents.annotation.writing import written_changes
+from fluents.errors import InputError
+
+Label: TypeAlias = str | float
+Labels: TypeAlias = dict[str, Label]
+"""What was asked → what somebody said."""
+
+
+@dataclass(frozen=True)
+class PersonAgreement:
+    """How often one person says what most of the others say."""
+
+    author: str
+    items: int
+    units: int
+    """Questions on which most of the others agree."""
+    share: float | None
+    f1: float | None = None
+    """Of what this person wrote, modulo paraphrase, against each of the others."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The share of questions on which all agree, and Krippendorff's alpha; None where nothing can be compared."""
+
+    units: int = 0
+    """Questions that at least two people answered."""
+    full: float | None = None
+    alpha: float | None = None
+
+
+@dataclass(frozen=True)
+class ParaphraseAgreement:
+    """Agreement on what was written where other words for the same thing count as the same."""
+
+    alpha: float | None
+    """Over every change that anybody wrote and every step: whether a person has the change in the step."""
+    f1: float | None
+    """Of every two people, on average."""
+
+
+@dataclass(frozen=True)
+class ExpertCheck:
+    """How often an expert says what the outcome says."""
+
+    items: int
+    matching: int
+
+    @property
+    def share(self) -> float | None:
+        return self.matching / self.items if self.items else None
+
+
+@dataclass(frozen=True)
+class StageAgreement:
+    """How far people agree on the items of a stage."""
+
+    level: str
+    """What alpha takes answers for: "nominal", or "ordinal" for scores."""
+    overall: Agreement
+    by_person: Sequence[PersonAgreement] = ()
+    by_item: Mapping[str, float] = field(default_factory=dict)
+    """The share of the most frequent answer, for items with at least two answers."""
+    by_scope: Mapping[str, Agreement] = field(default_factory=dict)
+    """Of salience: to the goal ("global") and in a step ("local"), as `fluents eval agreement` has them."""
+    paraphrase: ParaphraseAgreement | None = None
+    """Where people write."""
+    expert: ExpertCheck | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values = {**asdict(self.overall), "level": self.level}
+        values["by_person"] = [asdict(one) for one in self.by_person]
+        values["by_item"] = dict(self.by_item)
+        values["by_scope"] = {name: asdict(one) for name, one in self.by_scope.items()}
+        values["paraphrase"] = asdict(self.paraphrase) if self.paraphrase else None
+        values["expert"] = {**asdict(self.expert), "share": self.expert.share} if self.expert else None
+        return values
+
+
+WRITTEN: tuple[StageKind, ...] = ("author", "correct", "audit")
+"""Stages in which people write changes."""
+
+
+def stage_agreement(items: Sequence[Item], decisions: Iterable[Decision]) -> StageAgreement:
+    """How far people agree on these items. Rulings of adjudicators are left out: nobody made them blind."""
+    answered = [one for one in standing(items, decisions) if one.by_author or one.check]
+    kind: StageKind = items[0].kind if items else "vet"
+    level = "ordinal" if kind == "salience" else "nominal"
+    units = {one.item.id: _units(one) for one in answered}
+    found = [(one, question, by_author) for one in answered for question, by_author in units[one.item.id].items()]
+    rows = [(one.item.procedure, list(by_author.values())) for one, _, by_author in found]
+    scopes: dict[str, list[tuple[str, list[Label]]]] = {}
+    if kind == "salience":
+        for (one, _, _), row in zip(found, rows, strict=True):
+            scopes.setdefault(one.item.payload["scope"], []).append(row)
+    return StageAgreement(
+        level,
+        _agreement(rows, level),
+        _by_person(answered, [by_author for _, _, by_author in found]),
+        {item: share for item, of_item in units.items() if (share := _item_share(of_item)) is not None},
+        {scope: _agreement(of_scope, level) for scope, of_scope in scopes.items()},
+        _paraphrase(answered) if kind in WRITTEN else None,
+        _expert_check(answered),
+    )
+
+
+def _agreement(rows: Sequence[tuple[str, list[Label]]], level: str) -> Agreement:
+    from fluents.metrics.agreement import item_agreement
+
+    try:
+        score = item_agreement(rows, level="ordinal" if level == "ordinal" else "nominal")
+    except InputError:  # nothing was answered by two
+        return Agreement()
+    alpha = score["alpha"][level]
+    return Agreement(
+        sum(len(labels) > 1 for _, labels in rows),
+        score["agreement"]["share"],
+        alpha if math.isfinite(alpha) else None,
+    )
+
+
+# What was asked, and what was said
+
+
+def _units(one: ItemAnswers) -> dict[str, dict[str, Label]]:
+    """Every question of an item with everybody's answer to it."""
+    found: dict[str, dict[str, Label]] = {}
+    if one.item.kind in WRITTEN:
+        written = written_changes([_unruled(one)], _written_field(one.item.kind))
+        for place in written:
+            key = repr(same_words(place.change.model_dump()))
+            found.setdefault(key, dict.fromkeys(one.by_author, "no"))[place.author] = "yes"
+        return found
+    for author, answer in one.by_author.items():
+        for question, label in labels(one.item, answer).items():
+            found.setdefault(question, {})[author] = label
+    return found
+
+
+def _unruled(one: ItemAnswers) -> ItemAnswers:
+    return ItemAnswers(one.item, one.by_author)
+
+
+def _written_field(kind: StageKind) -> str:
+    return "missing" if kind == "audit" else "changes"
+
+
+def labels(item: Item, answer: FormAnswer) -> Labels:
+    """The questions of an item that is judged, and what one answer says to each."""
+    return dict(_LABELS[item.kind](item, answer))
+
+
+def _one_field(name: str) -> Callable[[Item, FormAnswer], Iterator[tuple[str, Label]]]:
+    def read(_: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
+        value = answer[name]
+        yield "", value if isinstance(value, str) else _yes_or_no(value)
+
+    return read
+
+
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _of_steps(_: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
+    return ((f"step {step}", _yes_or_no(valid)) for step, valid in enumerate(answer["valid"], start=1))
+
+
+def _of_pairs(_: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
+    return ((str(number), verdict) for number, verdict in enumerate(answer["verdicts"]))
+
+
+def _of_scores(_: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
+    return ((name, float(score)) for name, score in answer["scores"].items())
+
+
+def _of_expansions(item: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
+    return ((name, _yes_or_no(name in answer["accepted"])) for name in item.payload["expansions"])
+
+
+def _of_clusters(item: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
+    """For every two names whether they mean the same."""
+    home = {name: number for number, names in enumerate(answer["clusters"]) for name in names}
+    for one, other in combinations([entry["name"] for entry in item.payload["names"]], 2):
+        yield repr((one, other)), "same" if home[one] == home[other] else "different"
+
+
+_LABELS: Mapping[StageKind, Callable[[Item, FormAnswer], Iterator[tuple[str, Label]]]] = {
+    "select": _one_field("keep"),
+    "vet": _one_field("valid"),
+    "clean-procedures": _one_field("procedure"),
+    "clean-steps": _of_steps,
+    "clean-changes": _one_field("verdict"),
+    "entities": _of_clusters,
+    "attributes": _of_clusters,
+    "expansions": _of_expansions,
+    "salience": _of_scores,
+    "judge": _of_pairs,
+    "hallucinations": _one_field("hallucinated"),
+}
+
+
+# By item and by person
+
+
+def _item_share(units: Mapping[str, Mapping[str, Label]]) -> float | None:
+    shares = [max(Counter(said.values()).values()) / len(said) for said in units.values() if len(said) > 1]
+    return fmean(shares) if shares else None
+
+
+def _by_person(answered: Sequence[ItemAnswers], units: Sequence[Mapping[str, Label]]) -> list[PersonAgreement]:
+    items = Counter(author for one in answered for author in one.by_author)
+    agreed: Counter[str] = Counter()
+    compared: Counter[str] = Counter()
+    for said in units:
+        for author, label in said.items():
+            others = Counter(other for name, other in said.items() if name != author)
+            if (most := _mode(others)) is not None:
+                compared[author] += 1
+                agreed[author] += label == most
+    f1 = _f1_by_person(answered)
+    return [
+        PersonAgreement(
+            author,
+            count,
+            compared[author],
+            agreed[author] / compared[author] if compared[author] else None,
+            fmean(f1[author]) if author in f1 else None,
+        )
+        for author, count in sorted(items.items())
+    ]
+
+
+def _mode(counts: Counter[Label]) -> Label | None:
+    """The most frequent label, None where several are."""
+    ranked = counts.most_common(2)
+    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]
+
+
+# Modulo paraphrase
+
+
+def _clustered(one: ItemAnswers) -> dict[str, set[tuple[int, int]]]:
+    """(step, cluster) of all that each person wrote; one who wrote nothing is there too."""
+    written = written_changes([_unruled(one)], _written_field(one.item.kind))
+    found: dict[str, set[tuple[int, int]]] = {author: set() for author in one.by_author}
+    for place, cluster in zip(written, change_clusters([place.change for place in written]), strict=True):
+        found[place.author].add((place.change.step, cluster))
+    return found
+
+
+def _paraphrase(answered: Sequence[ItemAnswers]) -> ParaphraseAgreement:
+    rows: list[tuple[str, list[Label]]] = []
+    f1 = []
+    for one in answered:
+        sets = _clustered(one)
+        clusters = {cluster for found in sets.values() for _, cluster in found}
+        for cell in ((s, c) for s in range(1, len(one.item.payload["procedure"]["steps"]) + 1) for c in clusters):
+            rows.append((one.item.procedure, [_yes_or_no(cell in found) for found in sets.values()]))
+        f1 += [overlap_f1(these, those) for these, those in combinations(sets.values(), 2)]
+    return ParaphraseAgreement(_agreement(rows, "nominal").alpha, fmean(f1) if f1 else None)
+
+
+def _f1_by_person(answered: Sequence[ItemAnswers]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for one in answered:
+        if one.item.kind in WRITTEN:
+            for (these, mine), (those, theirs) in combinations(_clustered(one).items(), 2):
+                for author in (these, those):
+                    found.setdefault(author, []).append(overlap_f1(mine, theirs))
+    return found
+
+
+# The majority's answer, and the expert's
+
+
+def majority_answer(one: ItemAnswers) -> FormAnswer | None:
+    """The answer that most people's answers make together; None where there is none, or where people write.
+
+    Of several clusterings it is the one most like the others, of scores the median (the lower of two).
+    """
+    answers = list(one.by_author.values())
+    if not answers or one.item.kind in WRITTEN:
+        return None
+    if one.item.kind in ("entities", "attributes"):
+        return {"clusters": most_agreed([answer["clusters"] for answer in answers])}
+    if one.item.kind == "salience":
+        scores = {name: sorted(answer["scores"][name] for answer in answers) for name in answers[0]["scores"]}
+        return {"scores": {name: values[(len(values) - 1) // 2] for name, values in scores.items()}}
+    said = [labels(one.item, answer) for answer in answers]
+    most: Labels = {}
+    for question in said[0]:
+        mode = _mode(Counter(one[question] for one in said))
+        if mode is None:
+            return None
+        most[question] = mode
+    return _answer_of(one.item, most, answers)
+
+
+def _answer_of(item: Item, most: Labels, answers: Sequence[FormAnswer]) -> FormAnswer:
+    if item.kind == "clean-steps":
+        return {"valid": [label == "yes" for label in most.values()]}
+    if item.kind == "expansions":
+        return {"accepted": [name for name, label in most.items() if label == "yes"]}
+    if item.kind == "judge":
+        return {"verdicts": list(most.values()), "missing": []}
+    return next(answer for answer in answers if labels(item, answer) == most)
+
+
+def _expert_check(answered: Sequence[ItemAnswers]) -> ExpertCheck | None:
+    checked = [(one, majority_answer(one)) for one in answered if one.check is not None]
+    compared = [(one, most) for one, most in checked if most is not None and one.check is not None]
+    if not compared:
+        return None
+    matching = sum(labels(one.item, most) == labels(one.item, one.check or {}) for one, most in compared)
+    return ExpertCheck(len(compared), matching)
