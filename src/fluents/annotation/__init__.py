@@ -8,6 +8,7 @@ exports call the same functions.
 from fluents.annotation.design import ProjectDesign, StageDesign, design_of, read_design
 from fluents.annotation.items import Decision, Item
 from fluents.annotation.outcomes import StageOutcome
+from fluents.annotation.pay import pay_of
 from fluents.annotation.stages import check_answer, expert_sample, is_decided, items, outcome
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "is_decided",
     "items",
     "outcome",
+    "pay_of",
     "read_design",
 ]

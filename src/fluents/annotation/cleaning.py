@@ -24,29 +24,27 @@ _STATIVE = {
     "deserve": "deserve deserves deserved",
     "dislike": "dislike dislikes disliked disliking",
     "doubt": "doubt doubts doubted doubting",
-    "enjoy": "enjoy enjoys enjoyed enjoying",
     "hate": "hate hates hated hating",
-    "hear": "hear hears heard hearing",
+    "hear": "hear hears heard",
     "hope": "hope hopes hoped hoping",
     "imagine": "imagine imagines imagined imagining",
-    "know": "know knows knew known knowing",
+    "know": "know knows knew knowing",
     "love": "love loves loved loving",
-    "need": "need needs needed needing",
     "own": "owns owned owning",
     "possess": "possess possesses possessed possessing",
-    "prefer": "prefer prefers preferred preferring",
     "realize": "realize realizes realized realizing realise realises realised realising",
-    "recognize": "recognize recognizes recognized recognizing recognise recognises recognised recognising",
+    "recognize": "recognize recognizes recognizing recognise recognises recognising",
     "remember": "remember remembers remembered remembering",
     "see": "see sees saw seen seeing",
     "seem": "seem seems seemed seeming",
-    "suppose": "suppose supposes supposed supposing",
+    "suppose": "suppose supposes supposing",
     "think": "think thinks thought thinking",
     "understand": "understand understands understood understanding",
     "want": "want wants wanted wanting",
-    "wish": "wish wishes wished wishing",
+    "wish": "wish wishes wishing",
 }
-"""Verbs of states of mind, of perception and of possession, with their forms. "Own" alone is mostly no verb."""
+"""Verbs of states of mind, of perception and of possession, with their forms, except for forms that are mostly
+adjectives ("known", "own"). "Need", "enjoy" and "prefer" are left out, because OpenPI's articles have them."""
 
 _VERB_OF = {form: verb for verb, forms in _STATIVE.items() for form in forms.split()}
 _WORD = re.compile(r"[a-z]+")

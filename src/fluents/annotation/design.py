@@ -135,6 +135,12 @@ class ProjectDesign(Record):
     seed: Annotated[int, Field(ge=0, lt=2**53)] = 0
     """For everything that is shuffled or sampled."""
 
+    @model_validator(mode="after")
+    def _one_currency(self) -> Self:
+        if len({stage.pay.currency for stage in self.stages if stage.pay is not None}) > 1:
+            raise ValueError("all stages must pay in one currency")
+        return self
+
     def stage(self, number: int) -> StageDesign:
         """The stage of this number, counted from 1."""
         if not 1 <= number <= len(self.stages):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fluents.annotation.design import StageDesign
 from fluents.annotation.items import FormAnswer, ItemAnswers, procedure_payload
 from fluents.annotation.outcomes import AskedItem, Removal, StageSources, TraceOutcome
 from fluents.records import AttributeCluster, EntityCluster, Salience, StateChange, Trace
 
+if TYPE_CHECKING:
+    from fluents.canonicalisation import Thesaurus
+
 Field: TypeAlias = Literal["entity", "attribute"]
+AnyCluster: TypeAlias = EntityCluster | AttributeCluster
 
 
 # Clusters
@@ -130,8 +135,9 @@ def most_agreed(clusterings: Sequence[Sequence[Sequence[str]]]) -> list[list[str
 # Expansions
 
 
-def ask_expansions(stage: StageDesign, trace: Trace, _: StageSources) -> Iterator[AskedItem]:  # noqa: ARG001
-    for cluster in trace.clusters:
+def ask_expansions(stage: StageDesign, trace: Trace, sources: StageSources) -> Iterator[AskedItem]:  # noqa: ARG001
+    """An item for each cluster that has expansions: its own, those of the draft, or else those of a vocabulary."""
+    for cluster in _expanded(trace, sources.drafts.get(trace.id)).clusters:
         if cluster.expansions:
             yield _expansion_item(trace, "entities", cluster, cluster.name)
         for attribute in cluster.attributes:
@@ -139,7 +145,43 @@ def ask_expansions(stage: StageDesign, trace: Trace, _: StageSources) -> Iterato
                 yield _expansion_item(trace, "attributes", attribute, cluster.name)
 
 
-def _expansion_item(trace: Trace, level: str, cluster: EntityCluster | AttributeCluster, entity: str) -> AskedItem:
+def _expanded(trace: Trace, draft: Trace | None) -> Trace:
+    if any(one.expansions or any(attribute.expansions for attribute in one.attributes) for one in trace.clusters):
+        return trace
+    if draft is None or not draft.clusters:
+        from fluents.canonicalisation import expand
+
+        return expand(trace, _vocabulary()) if trace.clusters else trace
+    clusters = []
+    for cluster in trace.clusters:
+        theirs = [one for one in draft.clusters if _share_a_name(one, cluster)]
+        attributes = tuple(
+            attribute.replace(expansions=_expansions(attribute, [one for their in theirs for one in their.attributes]))
+            for attribute in cluster.attributes
+        )
+        clusters.append(cluster.replace(expansions=_expansions(cluster, theirs), attributes=attributes))
+    return trace.replace(clusters=tuple(clusters))
+
+
+def _expansions(cluster: AnyCluster, theirs: Sequence[AnyCluster]) -> tuple[str, ...]:
+    found = dict.fromkeys(name for one in theirs if _share_a_name(one, cluster) for name in one.expansions)
+    return tuple(name for name in found if name not in (cluster.name, *cluster.mentions))
+
+
+def _share_a_name(one: AnyCluster, other: AnyCluster) -> bool:
+    return not {one.name, *one.mentions}.isdisjoint((other.name, *other.mentions))
+
+
+@cache
+def _vocabulary() -> Thesaurus:
+    """The names of our own corpus. It takes seconds to load."""
+    from fluents.canonicalisation.expansion import VocabularyThesaurus
+    from fluents.data.file_formats import read_traces
+
+    return VocabularyThesaurus(read_traces("fluents:train"), "fluents:train")
+
+
+def _expansion_item(trace: Trace, level: str, cluster: AnyCluster, entity: str) -> AskedItem:
     names = list(dict.fromkeys((cluster.name, *cluster.mentions)))
     payload = {
         "procedure": procedure_payload(trace),

@@ -14,6 +14,7 @@ from fluents.records import Trace
 
 if TYPE_CHECKING:
     from fluents.annotation.agreement import StageAgreement
+    from fluents.annotation.anchoring import Anchoring
 
 
 class Removal(NamedTuple):
@@ -114,6 +115,19 @@ class StageOutcome:
 
         return stage_agreement(self.items, self.decisions)
 
+    @cached_property
+    def anchoring(self) -> Anchoring | None:
+        """How far the draft pulled those who corrected it; None without a blind pass."""
+        from fluents.annotation.anchoring import anchoring
+
+        return anchoring(self.answers) if self.kind == "correct" else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Of an audit: the share of all changes that were there before; None of other stages."""
+        known, missing = self.tallies.get("changes", 0), self.tallies.get("missing", 0)
+        return known / (known + missing) if known + missing else None
+
     def to_dict(self) -> dict[str, Any]:
         """Counts for JSON, without the traces."""
         return {
@@ -122,6 +136,8 @@ class StageOutcome:
             "after": self.after._asdict(),
             "removed": self.removed_counts,
             "tallies": dict(self.tallies),
+            "coverage": self.coverage,
+            "anchoring": self.anchoring.to_dict() if self.anchoring else None,
         }
 
 

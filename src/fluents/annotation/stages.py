@@ -47,18 +47,18 @@ def items(
     stage: int,
     traces: Iterable[Trace],
     *,
-    drafts: Mapping[str, Trace] | None = None,
+    drafts: Iterable[Trace] = (),
     systems: Mapping[str, Iterable[Trace]] | None = None,
 ) -> Iterator[Item]:
     """The items of a stage, counted from 1, for the traces of the stage before it.
 
-    `drafts` are what people correct, by the id of the procedure; where there is none, they correct the trace itself.
+    `drafts` are what people correct; where a procedure has none, they correct its trace.
     `systems` are the predictions that people judge, by the name of the system.
     """
     settings = design.stage(stage)
     asks, _ = _STAGES[settings.kind]
     sources = StageSources(
-        drafts or {},
+        {trace.id: trace for trace in drafts},
         {name: {trace.id: trace for trace in found} for name, found in (systems or {}).items()},
         design.seed,
     )

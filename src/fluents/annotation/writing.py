@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fluents.annotation.design import Sight, StageDesign
 from fluents.annotation.forms import same_words
+from fluents.annotation.grid import contradictions
 from fluents.annotation.items import ItemAnswers, change_payloads, procedure_payload
 from fluents.annotation.outcomes import AskedItem, StageSources, TraceOutcome
 from fluents.records import Annotation, Modality, StateChange, Trace
@@ -88,6 +89,11 @@ def decide_authors(stage: StageDesign, trace: Trace, answers: Sequence[ItemAnswe
     )
     tallies = Counter(str(one.sight) for one in written if one.sight is not None)
     trace = Trace(procedure=trace.procedure, changes=merged(written), annotations=annotations)
+    tallies["contradictions"] = sum(
+        len(contradictions([change_of(value) for value in answer["changes"]]))
+        for one in answers
+        for answer in one.answers
+    )
     return TraceOutcome(trace, tallies={"written": len(written), **tallies})
 
 
@@ -99,7 +105,7 @@ def ask_auditors(stage: StageDesign, trace: Trace, _: StageSources) -> Iterator[
 
 
 def decide_audit(stage: StageDesign, trace: Trace, answers: Sequence[ItemAnswers]) -> TraceOutcome:  # noqa: ARG001
-    """The trace with the changes that were missing, at the end of their steps; the tallies give the coverage."""
+    """The trace with the changes that were missing, at the end of their steps; the tallies count what they are."""
     missed = [value for one in answers for answer in one.answers for value in answer["missing"]]
     known = {same_words(change.model_dump()) for change in trace.changes}
     tallies = Counter(value["type"] for value in missed)
@@ -119,12 +125,6 @@ def _only_helpful(one: ItemAnswers) -> ItemAnswers:
 
     ruling = None if one.ruling is None else helpful(one.ruling)
     return ItemAnswers(one.item, {author: helpful(answer) for author, answer in one.by_author.items()}, ruling)
-
-
-def coverage(tallies: Mapping[str, int]) -> float | None:
-    """The share of all changes that were there before the audit, from the tallies of its outcome."""
-    total = tallies.get("changes", 0) + tallies.get("missing", 0)
-    return tallies.get("changes", 0) / total if total else None
 
 
 # Correction

@@ -244,6 +244,8 @@ def document(traces: Iterable[Trace], rater: str | None = None) -> dict[str, Any
 
 def _procedure_value(trace: Trace, rater: str | None) -> dict[str, Any]:
     procedure = trace.procedure
+    if trace.clusters and not trace.entities:
+        trace = _with_canonical_names(trace)
     rater = rater or (trace.salience[0].rater if trace.salience else None)
     ratings = {(r.entity, r.step): r for r in trace.salience if r.rater == rater}
     value: dict[str, Any] = {"goal": procedure.goal, "steps": list(procedure.steps)}
@@ -256,6 +258,45 @@ def _procedure_value(trace: Trace, rater: str | None) -> dict[str, Any]:
         expanded = any(c.expansions or any(a.expansions for a in c.attributes) for c in trace.clusters)
         value["clusters"] = {cluster.name: _cluster_value(cluster, expanded) for cluster in trace.clusters}
     return value
+
+
+def _with_canonical_names(trace: Trace) -> Trace:
+    """The trace as the files have it: changes and ratings under the names of clusters, the words that people wrote
+    beside them. Votes are written if every change has some."""
+    named: dict[str, EntityCluster] = {}
+    for cluster in trace.clusters:
+        for mention in (cluster.name, *cluster.mentions):
+            named.setdefault(mention, cluster)
+    changes = tuple(_canonical_change(change, named.get(change.entity)) for change in trace.changes)
+    voted = bool(changes) and all(change.votes is not None for change in changes)
+    entities = []
+    for name in dict.fromkeys(change.entity for change in changes):
+        votes = [0] * len(trace.procedure.steps)
+        for change in changes:
+            if change.entity == name:
+                votes[change.step - 1] += change.votes or 0
+        mentions = named[name].mentions if name in named else (name,)
+        wordings = tuple((mention,) for mention in mentions)
+        given = {"votes": sum(votes), "step_votes": tuple(votes)} if voted else {}
+        entities.append(TrackedEntity(name=name, wordings=wordings, **given))
+    salience = tuple(
+        rating.replace(entity=named[rating.entity].name) if rating.entity in named else rating
+        for rating in trace.salience
+    )
+    return trace.replace(changes=changes, entities=tuple(entities), salience=salience)
+
+
+def _canonical_change(change: StateChange, cluster: EntityCluster | None) -> StateChange:
+    if cluster is None:
+        return change
+    wordings = change.alternatives.attribute or (change.attribute,)
+    of_name = (one.name for one in cluster.attributes if change.attribute in (one.name, *one.mentions))
+    attribute = next(of_name, change.attribute)
+    return change.replace(
+        entity=cluster.name,
+        attribute=attribute,
+        alternatives=change.alternatives.replace(entity=(), attribute=_unless_plain(wordings, attribute)),
+    )
 
 
 def _entities_of(trace: Trace) -> tuple[TrackedEntity, ...]:
