@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fluents.annotation import Decision, Item, ProjectDesign, StageOutcome, check_answer, items, outcome
+from fluents.annotation import Decision, Item, StageOutcome, check_answer, items, outcome
+from fluents.annotation.design import ProjectDesign, StageDesign
 from fluents.records import Procedure, StateChange, Trace
 
 TEA = Procedure(
@@ -29,6 +30,14 @@ FILLED = change(2, "cup", "fullness", "empty", "full")
 SOAKED = change(3, "bag", "wetness", "dry", "wet")
 MOVED = change(4, "bag", "location", "in the cup", "on the saucer")
 TEA_TRACE = Trace(procedure=TEA, changes=(BOILED, POURED, FILLED, SOAKED, MOVED))
+
+
+BARE = Trace(procedure=TEA)
+
+
+def one_stage(kind: str, **settings: Any) -> ProjectDesign:
+    """A project of a single stage."""
+    return ProjectDesign(name="tea", stages=(StageDesign.model_validate({"kind": kind, **settings}),))
 
 
 def shown(change: StateChange, **more: Any) -> dict[str, Any]:
