@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from fluents.data import corpus
+from fluents.jsonl import atomic_output
 from fluents.metrics.readers import RIGHT, match_values, readers
 from fluents.prompts.transcript import VERSION
 from fluents.records import Procedure, Provenance, StateChange, Trace
@@ -32,7 +33,6 @@ from fluents.trackers.transcript import (
     fit_calibration,
     read_calibrations,
     way_of,
-    write_calibrations,
 )
 from fluents.weights import ADAPTERS, open_adapter
 from fluents.weights.base_weights import find, is_here
@@ -163,6 +163,19 @@ def _cut_score(gold: Sequence[Trace], traces: Sequence[Trace], cut: float) -> tu
     steps = sum(len(trace.procedure.steps) for trace in gold)
     changes = sum(len(trace.changes) for trace in kept)
     return soft["precision"], soft["recall"], soft["f1"], changes / steps
+
+
+def write_calibrations(ways: Mapping[str, ConfidenceModel], path: Path) -> None:
+    """Write calibrations with four digits; the file is whole or not there."""
+    shown = {way: _rounded(asdict(calibration)) for way, calibration in ways.items()}
+    with atomic_output(path) as stream:
+        stream.write(json.dumps(shown, indent=2).encode() + b"\n")
+
+
+def _rounded(values: dict[str, object]) -> dict[str, object]:
+    return {
+        name: _rounded(value) if isinstance(value, dict) else float(f"{value:.4g}") for name, value in values.items()
+    }
 
 
 if __name__ == "__main__":

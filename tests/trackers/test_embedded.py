@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from fluents.errors import InputError
 from fluents.prompts.local import grammar, prompt, read
 from fluents.records import Procedure
 from fluents.trackers import embedded
-from fluents.trackers.embedded import Engine, ModelError, Replay, Sampling, free_cores
+from fluents.trackers.embedded import Engine, ModelError, Sampling, free_cores
 from fluents.weights.adapters import merged, open_adapter
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the tea leaves."))
@@ -133,16 +132,6 @@ def test_a_closed_engine_says_so(model: Path) -> None:
         engine.sample(FIRST, SHORT, seed=1)
 
 
-def test_recorded_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
-    recorded = Replay({FIRST: ["water | heat | cold | hot\n", ""], SECOND: ["\u2028 \u2014\n"]})
-    recorded.write(tmp_path / "answers.jsonl")
-    assert Replay.read(tmp_path / "answers.jsonl").answers == recorded.answers
-    (tmp_path / "other.jsonl").write_text('{"prompt": "x"}\n')
-    with pytest.raises(InputError, match="answers") as caught:
-        Replay.read(tmp_path / "other.jsonl")
-    assert caught.value.where == f"{tmp_path / 'other.jsonl'}:1"
-
-
 @pytest.mark.parametrize(
     ("told", "free"),
     [
@@ -160,10 +149,3 @@ def test_cores_that_others_use_are_left_to_them(
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     assert free_cores() == free
-
-
-def test_replayed_answers_are_those_of_the_prompt() -> None:
-    replay = Replay({FIRST: ["a", "b", "c"]})
-    assert replay.sample(FIRST, SHORT, seed=1) == ["a", "b"]
-    with pytest.raises(InputError, match="no answer to this prompt"):
-        replay.sample(SECOND, SHORT, seed=1)

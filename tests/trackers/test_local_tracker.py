@@ -20,8 +20,9 @@ from fluents.prompts.local import VERSION, Style, prompt
 from fluents.records import Procedure, Trace
 from fluents.trackers import Listener, Setting, TrackerOptions, embedded, local, track
 from fluents.trackers.consensus import Consensus
-from fluents.trackers.embedded import Replay, Sampling
+from fluents.trackers.embedded import Sampling
 from fluents.trackers.local import FAST, SETTINGS, LocalSettings, LocalTracker, Voter, style_for, with_adapter
+from fluents.trackers.replay import Replay
 from fluents.version import __version__
 from fluents.weights.adapters import ADAPTERS
 from strategies import procedures

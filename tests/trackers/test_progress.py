@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.progress import Task, TaskID
 
 from fluents.records import Procedure, Trace
-from fluents.trackers import ProgressBar, TimeLeft
+from fluents.report.terminal import TimeLeft
+from fluents.trackers import ProgressBar
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil.", "Pour.", "Wait.", "Drink."))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,13 +18,11 @@ from fluents.records import Procedure, Trace
 from fluents.trackers import Listener, open_tracker
 from fluents.trackers.embedded import Engine, Sampling, WrittenAnswer, WrittenToken
 from fluents.trackers.transcript import (
-    ConfidenceModel,
     Features,
     TranscriptSettings,
     TranscriptTracker,
     calibration_path,
     transcript_engine,
-    write_calibrations,
 )
 from fluents.weights.base_weights import BASES
 
@@ -174,7 +173,8 @@ def test_low_confidences_are_cut_at_the_end_alone(adapter: str) -> None:
 
 
 def test_a_shipped_calibration_brings_its_cut(adapter: str) -> None:
-    write_calibrations({"one pass": ConfidenceModel(1.0, {"entity": 1.0}, 0.64)}, calibration_path(Path(adapter)))
+    fitted = {"base": 1.0, "weights": {"entity": 1.0}, "min_confidence": 0.64}
+    calibration_path(Path(adapter)).write_text(json.dumps({"one pass": fitted}))
     tracker = TranscriptTracker(TranscriptSettings(adapter), Scripted())
     assert tracker.provenance.decoding["min_confidence"] == 0.64
     assert {change.entity for change in tracker.track(TEA).changes} == {"water"}

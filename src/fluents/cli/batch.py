@@ -228,7 +228,7 @@ def _bar() -> Iterator[Any]:
     import time
 
     from fluents.batches import BatchProgress
-    from fluents.trackers import TimeLeft
+    from fluents.report.terminal import TimeLeft
 
     columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False), TimeLeft())
     with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:

@@ -211,7 +211,7 @@ def resumable_output(path: str, settings: Mapping[str, Any], **options: Any) -> 
 @contextmanager
 def step_progress(what: str, steps: int) -> Iterator[Callable[[int, int], None]]:
     """A progress bar with the time left, as a callback that takes steps done and in all."""
-    from fluents.trackers import TimeLeft
+    from fluents.report.terminal import TimeLeft
 
     with _progress_bar(what[:60], steps, MofNCompleteColumn(), TimeLeft()) as update:
         yield update

@@ -213,8 +213,8 @@ def _refuse_old_spelling(tracker: str | None, fast: bool) -> None:
 
 
 def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
-    from fluents.trackers.embedded import Replay
     from fluents.trackers.local import LocalTracker, local_settings
+    from fluents.trackers.replay import Replay
 
     settings = local_settings(**chosen)
     if len(files) != len(settings.voters):

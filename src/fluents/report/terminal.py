@@ -1,4 +1,4 @@
-"""Procedures and traces as tables for the terminal.
+"""Procedures and traces as tables for the terminal, and the time left in progress bars.
 
 Every text goes through `plain`: it comes from files and models, and may hold markup or terminal control sequences.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.progress import ProgressColumn, Task
 from rich.table import Table
 from rich.text import Text
 
@@ -171,6 +173,16 @@ def salience_view(trace: Trace, rater: str) -> RenderableType:
     heading = ["entity", *("goal" if place is None else f"step {place}" for place in places)]
     title = plain(trace.procedure.goal or trace.id, "bold")
     return Group(title, table_of(heading, rows) if rows else plain("   nothing to rate", "dim"))
+
+
+class TimeLeft(ProgressColumn):
+    """The time left if the rest takes as long as what is done, from the first step on."""
+
+    def render(self, task: Task) -> Text:
+        if not task.completed or not task.total or task.elapsed is None:
+            return Text("-:--:-- left", style="progress.remaining")
+        left = task.elapsed / task.completed * (task.total - task.completed)
+        return Text(f"{timedelta(seconds=round(left))} left", style="progress.remaining")
 
 
 def _shown(value: float | None, digits: int) -> str:

@@ -1,4 +1,5 @@
-"""How alike two answers are: exact match, BLEU-2, ROUGE-L, METEOR, and each of them on the states alone.
+"""How alike two answers are: exact match, BLEU-2, ROUGE-L, METEOR, and each of them on the states alone. How alike two
+states are, and what changes add to the states that are known.
 
 An `Answer` is normalised once and remembers what the matchers ask of it, so that comparing every prediction of a step
 with every gold answer costs a few set operations a pair.
@@ -242,3 +243,36 @@ def _content(state: str) -> tuple[str, bool]:
     words = [word.lower().replace("’", "'") for word in WORD.findall(state)]
     kept = [word for word in words if word not in _MINOR and word not in _OPPOSING]
     return " ".join(kept), not _OPPOSING.isdisjoint(words)
+
+
+class KnownStates:
+    """What is known so far: how each entity is called, and the last state of each of its attributes."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._states: dict[tuple[str, str], str] = {}
+
+    def enter(self, changes: Iterable[StateChange]) -> list[StateChange]:
+        """The changes of the next step, entities called as before, and states beginning where they were left.
+
+        Whatever a change says was before, it becomes the last known "after": the model sees one step at a time and does
+        not know what it said of the earlier ones. A change into the state that is known already is none ("hot" again),
+        and is dropped; so is a second one that says what an earlier of the step says.
+        """
+        entered: dict[tuple[str, str, str], StateChange] = {}
+        for change in changes:
+            change = change.replace(entity=self._names.setdefault(plain_name(change.entity), change.entity))
+            known = self._states.get(_topic(change))
+            if known is not None:
+                if same_state(known, change.after):
+                    continue
+                change = change.replace(before=known)
+            if plain_name(change.before) != plain_name(change.after):
+                entered.setdefault((*_topic(change), plain_name(change.after)), change)
+        for change in entered.values():
+            self._states[_topic(change)] = change.after
+        return list(entered.values())
+
+
+def _topic(change: StateChange) -> tuple[str, str]:
+    return plain_name(change.entity), plain_name(change.attribute)

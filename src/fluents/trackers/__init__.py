@@ -5,20 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TextColumn
 
 from fluents.errors import InputError
-from fluents.records import Procedure, Provenance, StateChange, Trace
-from fluents.report.terminal import plain
-from fluents.text.matchers import same_state
-from fluents.text.names import plain_name
+from fluents.records import Procedure, Provenance, Trace
+from fluents.report.terminal import TimeLeft, plain
 
 if TYPE_CHECKING:
     from fluents.llm import LanguageModel
@@ -311,56 +307,10 @@ class _Keeper(Listener):
         self._listener.on_draft(line)
 
 
-# What one step leaves to the next
-
-
-class KnownStates:
-    """What is known so far: how each entity is called, and the last state of each of its attributes."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._states: dict[tuple[str, str], str] = {}
-
-    def enter(self, changes: Iterable[StateChange]) -> list[StateChange]:
-        """The changes of the next step, entities called as before, and states beginning where they were left.
-
-        Whatever a change says was before, it becomes the last known "after": the model sees one step at a time and does
-        not know what it said of the earlier ones. A change into the state that is known already is none ("hot" again),
-        and is dropped; so is a second one that says what an earlier of the step says.
-        """
-        entered: dict[tuple[str, str, str], StateChange] = {}
-        for change in changes:
-            change = change.replace(entity=self._names.setdefault(plain_name(change.entity), change.entity))
-            known = self._states.get(_topic(change))
-            if known is not None:
-                if same_state(known, change.after):
-                    continue
-                change = change.replace(before=known)
-            if plain_name(change.before) != plain_name(change.after):
-                entered.setdefault((*_topic(change), plain_name(change.after)), change)
-        for change in entered.values():
-            self._states[_topic(change)] = change.after
-        return list(entered.values())
-
-
-def _topic(change: StateChange) -> tuple[str, str]:
-    return plain_name(change.entity), plain_name(change.attribute)
-
-
 # Progress on standard error: how many steps are tracked, what the model drafts, and how long it will take
 
 MAX_GOAL, MAX_DRAFT = 40, 60
 """Characters shown of a goal and of a draft."""
-
-
-class TimeLeft(ProgressColumn):
-    """The time left if the rest takes as long as what is done, from the first step on."""
-
-    def render(self, task: Task) -> Text:
-        if not task.completed or not task.total or task.elapsed is None:
-            return Text("-:--:-- left", style="progress.remaining")
-        left = task.elapsed / task.completed * (task.total - task.completed)
-        return Text(f"{timedelta(seconds=round(left))} left", style="progress.remaining")
 
 
 class ProgressBar(Listener):

@@ -5,7 +5,6 @@ And what trackers with an embedded model share: a procedure step by step, and en
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import threading
@@ -19,8 +18,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
-from fluents import jsonl
-from fluents.errors import FluentsError, InputError
+from fluents.errors import FluentsError
 from fluents.records import Procedure, Reject, StateChange, Trace
 from fluents.segmentation import warn_of_language
 from fluents.trackers import Listener, Tracker
@@ -255,45 +253,6 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class Replay:
-    """Recorded answers by prompt: what was sampled elsewhere goes through the same tracker."""
-
-    def __init__(self, answers: dict[str, list[str]]) -> None:
-        self.answers = answers
-
-    def sample(
-        self,
-        prompt: str,
-        sampling: Sampling,
-        seed: int,  # noqa: ARG002 - drawn already
-        grammar: str | None = None,  # noqa: ARG002
-        on_line: Callable[[str], None] | None = None,  # noqa: ARG002
-    ) -> list[str]:
-        if prompt not in self.answers:
-            raise InputError(
-                "the sampled answers contain no answer to this prompt",
-                where=prompt[:200],
-                fix="sample the same dataset with the same adapter: `fluents train sample`",
-            )
-        return self.answers[prompt][: sampling.samples]
-
-    @classmethod
-    def read(cls, path: str | Path) -> Self:
-        """The answers in a file that `write` or `fluents train sample` wrote."""
-        answers = {}
-        for where, line in jsonl.read_lines(path):
-            with jsonl.wrong_shape_is_input_error('not {"prompt": …, "answers": […]}', where):
-                value = jsonl.parse_json(line, where)
-                answers[str(value["prompt"])] = [str(answer) for answer in value["answers"]]
-        return cls(answers)
-
-    def write(self, path: str | Path) -> None:
-        """Write a line of JSON for each prompt; the file is whole or not there."""
-        with jsonl.atomic_output(path) as stream:
-            for prompt, answers in self.answers.items():
-                stream.write(json.dumps({"prompt": prompt, "answers": answers}).encode() + b"\n")
 
 
 LOAD = Path("/proc/loadavg")

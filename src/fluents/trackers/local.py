@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 from fluents.errors import InputError, UnknownNameError
 from fluents.prompts.local import MAX_PROMPT_BYTES, STYLE_WORDS, VERSION, Style, choose_style, grammar, prompt, read
 from fluents.records import Procedure, Provenance, Reject, StateChange
+from fluents.text.matchers import KnownStates
 from fluents.text.names import mentioned
-from fluents.trackers import KnownStates, Setting
+from fluents.trackers import Setting
 from fluents.trackers.consensus import Consensus, consensus
 from fluents.trackers.embedded import EmbeddedTracker, Engine, Sampler, Sampling, StepByStep, loaded_engine
 from fluents.version import __version__

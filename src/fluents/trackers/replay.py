@@ -1,17 +1,21 @@
-"""A tracker that repeats traces: for demonstrations and tests, where a model would take its time."""
+"""Recorded traces and sampled answers, repeated: for demonstrations and tests, where a model would take its time."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
+from fluents import jsonl
+from fluents.errors import InputError
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.text.names import one_line
 from fluents.trackers import Listener, Tracker
+from fluents.trackers.embedded import Sampling
 from fluents.version import __version__
 
 
@@ -56,3 +60,42 @@ class ReplayTracker(Tracker):
             if step not in answered:
                 listener.on_step(trace)
         return trace
+
+
+class Replay:
+    """Recorded answers by prompt: what was sampled elsewhere goes through the same tracker."""
+
+    def __init__(self, answers: dict[str, list[str]]) -> None:
+        self.answers = answers
+
+    def sample(
+        self,
+        prompt: str,
+        sampling: Sampling,
+        seed: int,  # noqa: ARG002 - drawn already
+        grammar: str | None = None,  # noqa: ARG002
+        on_line: Callable[[str], None] | None = None,  # noqa: ARG002
+    ) -> list[str]:
+        if prompt not in self.answers:
+            raise InputError(
+                "the sampled answers contain no answer to this prompt",
+                where=prompt[:200],
+                fix="sample the same dataset with the same adapter: `fluents train sample`",
+            )
+        return self.answers[prompt][: sampling.samples]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The answers in a file that `write` or `fluents train sample` wrote."""
+        answers = {}
+        for where, line in jsonl.read_lines(path):
+            with jsonl.wrong_shape_is_input_error('not {"prompt": …, "answers": […]}', where):
+                value = jsonl.parse_json(line, where)
+                answers[str(value["prompt"])] = [str(answer) for answer in value["answers"]]
+        return cls(answers)
+
+    def write(self, path: str | Path) -> None:
+        """Write a line of JSON for each prompt; the file is whole or not there."""
+        with jsonl.atomic_output(path) as stream:
+            for prompt, answers in self.answers.items():
+                stream.write(json.dumps({"prompt": prompt, "answers": answers}).encode() + b"\n")

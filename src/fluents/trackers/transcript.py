@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluents.errors import FluentsWarning, InputError
-from fluents.jsonl import atomic_output
 from fluents.prompts.transcript import MAX_BYTES, VERSION, Transcript, read_answer
 from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
+from fluents.text.matchers import KnownStates
 from fluents.text.names import mentioned, named_in
-from fluents.trackers import KnownStates
 from fluents.trackers.consensus import Consensus, consensus
 from fluents.trackers.embedded import (
     EmbeddedTracker,
@@ -366,12 +365,8 @@ def fit_calibration(rows: Sequence[Features], right: Sequence[bool], *, penalty:
     return ConfidenceModel(base, {name: float(weight) for name, weight in zip(names, weights, strict=True)}, 0.0)
 
 
-Ways = Mapping[str, ConfidenceModel]
-"""The calibrations of an adapter: for one pass, and for samples (`way_of`)."""
-
-
 def way_of(samples: int) -> str:
-    """Which calibration is for so many samples."""
+    """Which calibration of an adapter is for so many samples."""
     return "one pass" if samples == 1 else "samples"
 
 
@@ -388,16 +383,3 @@ def read_calibrations(path: Path) -> dict[str, ConfidenceModel]:
         return {way: ConfidenceModel(**values) for way, values in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"not a calibration file: {error}", where=path, fix="delete this file") from None
-
-
-def write_calibrations(ways: Ways, path: Path) -> None:
-    """Write calibrations with four digits; the file is whole or not there."""
-    shown = {way: _rounded(asdict(calibration)) for way, calibration in ways.items()}
-    with atomic_output(path) as stream:
-        stream.write(json.dumps(shown, indent=2).encode() + b"\n")
-
-
-def _rounded(values: dict[str, object]) -> dict[str, object]:
-    return {
-        name: _rounded(value) if isinstance(value, dict) else float(f"{value:.4g}") for name, value in values.items()
-    }

@@ -13,8 +13,9 @@ from fluents.errors import needs_extra
 from fluents.neural.network import best_device
 from fluents.prompts.local import prompt
 from fluents.records import Trace
-from fluents.trackers.embedded import Replay, Sampling
+from fluents.trackers.embedded import Sampling
 from fluents.trackers.local import style_for
+from fluents.trackers.replay import Replay
 from fluents.training.adapter_file import merge_adapter
 from fluents.training.base_model import encode, end_token, load_model, load_tokenizer
 from fluents.weights import ensure

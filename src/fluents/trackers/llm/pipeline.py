@@ -10,8 +10,8 @@ from typing import TypeAlias
 from fluents.prompts import llm as prompts
 from fluents.prompts.llm import PromptExample, of_others
 from fluents.records import Procedure, Reject, StateChange, Trace
+from fluents.text.matchers import KnownStates
 from fluents.text.names import plain_name
-from fluents.trackers import KnownStates
 from fluents.trackers.consensus import consensus
 from fluents.trackers.llm import answer_parsers
 from fluents.trackers.llm.question_batch import AskedQuestion, QuestionBatch

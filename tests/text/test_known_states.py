@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluents.records import StateChange
-from fluents.text.matchers import same_state
+from fluents.text.matchers import KnownStates, same_state
 from fluents.text.names import plain_name
-from fluents.trackers import KnownStates
 from strategies import words
 
 
