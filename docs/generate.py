@@ -27,7 +27,7 @@ DOCS = Path(__file__).parent
 
 def cli_reference() -> str:
     """Every command with its help, arguments and options."""
-    parts = ["# The command line\n\nMade from the program itself by `make docs`.\n"]
+    parts = ["# The command line\n\nThis page is generated from the program by `make docs`.\n"]
     for path, command in _commands(typer.main.get_command(app), ["fluents"]):
         parts.append(f"## {' '.join(path)}\n\n{inspect.cleandoc(command.help or '')}\n")
         rows = [_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
@@ -91,7 +91,7 @@ def plan_picture() -> str:
         found = plan(trace, "camper quenched", side_effects=side_effects, planner="built-in")
         console.print(plan_view(found), "")
         if found.trace is not None:
-            console.print("The plan as a trace, in plan.jsonl with -o plan.jsonl:", style="dim")
+            console.print("The plan as a trace (-o plan.jsonl writes it to a file):", style="dim")
             console.print(trace_view(found.trace), "")
     return console.export_svg(title="fluents plan")
 
