@@ -9,10 +9,13 @@ from fluents.annotation.design import ProjectDesign, StageDesign, design_of, rea
 from fluents.annotation.items import Decision, Item
 from fluents.annotation.outcomes import StageOutcome
 from fluents.annotation.pay import pay_of
+from fluents.annotation.scripted_people import ErrorRates
+from fluents.annotation.simulation import simulate
 from fluents.annotation.stages import check_answer, expert_sample, is_decided, items, outcome
 
 __all__ = [
     "Decision",
+    "ErrorRates",
     "Item",
     "ProjectDesign",
     "StageDesign",
@@ -25,4 +28,5 @@ __all__ = [
     "outcome",
     "pay_of",
     "read_design",
+    "simulate",
 ]
