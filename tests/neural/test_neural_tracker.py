@@ -203,7 +203,7 @@ def _spoiled(folder: Path, message: str) -> None:
 
 
 def test_no_checkpoint_is_said_so(tmp_path: Path) -> None:
-    _spoiled(tmp_path / "none", "not a checkpoint")
+    _spoiled(tmp_path / "none", "no fluents.json")
 
 
 def test_damaged_weights_are_said_so(copy: Path) -> None:
@@ -263,7 +263,7 @@ def test_training_refuses_what_it_cannot_begin_with(tmp_path: Path) -> None:
     from fluents.neural.checkpoint import begin as begin_
 
     folder = model_folder(tmp_path / "t5", "t5")
-    with pytest.raises(FluentsError, match="this model is t5, not bart"):
+    with pytest.raises(FluentsError, match="architecture t5, not bart"):
         begin_(str(folder), "emem", "openpi-c", arch="bart", from_scratch=True, seed=1, download=False)
     with pytest.raises(FluentsError, match="no folder"):
         begin_("facebook/bart-large", "emem", "openpi-c", arch=None, from_scratch=False, seed=1, download=False)
@@ -280,7 +280,7 @@ def test_a_full_device_is_said_so(checkpoints: dict[str, Path], monkeypatch: pyt
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Network, "generate", full)
-    with pytest.raises(FluentsError, match="memory is full") as caught:
+    with pytest.raises(FluentsError, match="memory of the GPU is full") as caught:
         _tracker(checkpoints["emem"]).track(PROCEDURES[0])
     assert "`rows`" in str(caught.value)
 
