@@ -65,11 +65,14 @@ class Notebook:
 def run(
     design: ProjectDesign, traces: Iterable[Trace], say: Say, *, stage: int = 1, people: str = "ABCDEFG", **sources: Any
 ) -> StageOutcome:
-    """The outcome of a stage on whose items the first people decide, as many as each asks for."""
+    """The outcome of a stage on whose items the first people who may decide on them do."""
     before = list(traces)
     made = list(items(design, stage, before, **sources))
     notebook = Notebook()
+    busy: dict[str | None, str] = {}
     for item in made:
-        for author in people[: item.judges]:
+        free = "".join(author for author in people if item.apart is None or author not in busy.get(item.apart, ""))
+        for author in free[: item.judges]:
             notebook.note(item, author, say(item, author))
+            busy[item.apart] = busy.get(item.apart, "") + author
     return outcome(design, stage, before, made, notebook.decisions)

@@ -101,7 +101,7 @@ def test_authors_of_both_modalities_are_merged_into_one_trace() -> None:
     found = run(design, [BARE], lambda item, _: {"changes": [shown(one) for one in words[item.payload["modality"]]]})
     [trace] = found.traces
     assert [(one.entity, one.after, one.votes, one.modality) for one in trace.changes] == [
-        ("water", "hot", 2, "both"),
+        ("water", "hot", 4, "both"),
         ("water", "in the cup", 2, "with_image"),
         ("cup", "full", 2, "without_image"),
     ]
