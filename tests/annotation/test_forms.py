@@ -76,6 +76,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("author", {"changes": [shown(BOILED, entity=" ")]}, "empty"),
     ("author", {"changes": [shown(BOILED, entity="a\0b")]}, "cannot be shown"),
     ("author", {"changes": [shown(BOILED, entity="a" * 301)]}, "longer than 300"),
+    ("author", {"changes": [shown(BOILED, after="hot | warm")]}, "separates wordings"),
     ("author", {"changes": [shown(BOILED, entity="a" * 10**6)]}, "entity"),
     ("author", {"changes": [shown(BOILED, entity="\ud800")]}, "entity"),
     ("author", {"changes": [shown(BOILED, after=" Cold ")]}, "same before and after"),

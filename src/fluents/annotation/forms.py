@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fluents.annotation.design import StageKind
-from fluents.annotation.items import Item
+from fluents.annotation.items import Item, change_payload
 from fluents.errors import InputError
 from fluents.jsonl import WrongShape, wrong_shape_is_input_error
+from fluents.records import StateChange
 from fluents.text.names import fold, one_line
 
 MAX_WORDS = 300
 """Characters of a name or a state."""
+_BAR = "|"
 MAX_ADDED = 100
 """Changes that one answer adds beside those that the item shows."""
 
@@ -39,6 +41,8 @@ def _readable(text: str) -> str:
         raise ValueError("the text is empty")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise ValueError("the text contains characters that cannot be shown")
+    if _BAR in text:
+        raise ValueError(f"the character {_BAR} separates wordings in files of OpenPI2.0; use another one")
     return text
 
 
@@ -190,6 +194,15 @@ def same_words(change: Mapping[str, Any]) -> tuple[int, str, str, str, str]:
     """What two changes share that say the same thing in the same words: case and spaces do not count."""
     entity, attribute, before, after = (fold(change[name]) for name in ("entity", "attribute", "before", "after"))
     return int(change["step"]), entity, attribute, before, after
+
+
+def is_writable(change: StateChange) -> bool:
+    """Whether a form takes the change."""
+    try:
+        _Change.model_validate(change_payload(change))
+    except ValidationError:
+        return False
+    return fold(change.before) != fold(change.after)
 
 
 def _vetted(payload: Mapping[str, Any], values: Values) -> Values:  # noqa: ARG001

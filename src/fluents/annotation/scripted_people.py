@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from fluents.annotation.forms import CHANGE_VERDICTS, MAX_ADDED, PAIR_VERDICTS, same_words
+from fluents.annotation.forms import CHANGE_VERDICTS, MAX_ADDED, PAIR_VERDICTS, is_writable, same_words
 from fluents.annotation.items import Item, change_payload
 from fluents.records import Procedure, Record, StateChange, Trace
 from fluents.text.names import bare_name, fold
@@ -87,12 +87,6 @@ class Truth:
 def words_of(change: StateChange) -> tuple[Any, ...]:
     """What a change says, without its step, whose number may change."""
     return same_words(change_payload(change))[1:]
-
-
-def is_writable(change: StateChange) -> bool:
-    """Whether a form would take the change: all its words are there, and something changes."""
-    words = (change.entity, change.attribute, change.before, change.after)
-    return all(fold(word) for word in words) and fold(change.before) != fold(change.after)
 
 
 # Mistakes in the material

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fluents.annotation.agreement import WRITTEN, labels, majority_answer
 from fluents.annotation.design import ProjectDesign, StageDesign, StageKind
-from fluents.annotation.forms import check_answer
+from fluents.annotation.forms import check_answer, is_writable
 from fluents.annotation.items import Decision
 from fluents.annotation.outcomes import StageOutcome
 from fluents.annotation.pay import pay_of
@@ -19,7 +19,6 @@ from fluents.annotation.scripted_people import (
     PlantedShares,
     ScriptedAnnotator,
     Truth,
-    is_writable,
     planted,
     words_of,
 )
