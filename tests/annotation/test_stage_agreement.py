@@ -149,6 +149,8 @@ def test_authors_who_use_other_words_agree_modulo_paraphrase() -> None:
     said = {"A": [shown(PAN), shown(stove)], "B": [shown(SKILLET)]}
     found = run(one_stage("author"), [BARE], lambda _, author: {"changes": said[author]}).agreement
     assert found.overall.full == 0
+    # In the same words: 3 changes × 4 steps, (yn) three times and (nn) nine times; n_y = 3, n_n = 21, n = 24.
+    assert found.overall.alpha == pytest.approx(1 - 23 * 6 / (2 * 63))
     assert found.paraphrase is not None
     assert found.paraphrase.f1 == pytest.approx(2 / 3)
     assert found.paraphrase.alpha == pytest.approx(24 / 39)

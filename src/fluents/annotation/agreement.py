@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ from fluents.annotation.naming import most_agreed
 from fluents.annotation.paraphrase import change_clusters, overlap_f1
 from fluents.annotation.writing import written_changes
 from fluents.errors import InputError
+from fluents.records import StateChange
 
 Label: TypeAlias = str | float
 Labels: TypeAlias = dict[str, Label]
@@ -51,7 +52,8 @@ class ParaphraseAgreement:
     """Agreement on what was written where other words for the same thing count as the same."""
 
     alpha: float | None
-    """Over every change that anybody wrote and every step: whether a person has the change in the step."""
+    """Over every change that anybody wrote and every step: whether a person has the change in the step. Without
+    paraphrase, the alpha of these stages is computed in the same way."""
     f1: float | None
     """Of every two people, on average."""
 
@@ -107,17 +109,22 @@ def stage_agreement(items: Sequence[Item], decisions: Iterable[Decision]) -> Sta
     units = {one.item.id: _units(one) for one in answered}
     found = [(one, question, by_author) for one in answered for question, by_author in units[one.item.id].items()]
     rows = [(one.item.procedure, list(by_author.values())) for one, _, by_author in found]
+    overall = _agreement(rows, level)
+    clustered: list[Clustered] = []
+    if kind in WRITTEN:
+        clustered = [_clustered(one, change_clusters) for one in answered]
+        overall = replace(overall, alpha=_grid_alpha(answered, [_clustered(one, _same_words) for one in answered]))
     scopes: dict[str, list[tuple[str, list[Label]]]] = {}
     if kind == "salience":
         for (one, _, _), row in zip(found, rows, strict=True):
             scopes.setdefault(one.item.payload["scope"], []).append(row)
     return StageAgreement(
         level,
-        _agreement(rows, level),
-        _by_person(answered, [by_author for _, _, by_author in found]),
+        overall,
+        _by_person(answered, [by_author for _, _, by_author in found], clustered),
         {item: share for item, of_item in units.items() if (share := _item_share(of_item)) is not None},
         {scope: _agreement(of_scope, level) for scope, of_scope in scopes.items()},
-        _paraphrase(answered) if kind in WRITTEN else None,
+        _paraphrase(answered, clustered) if kind in WRITTEN else None,
         _expert_check(answered),
     )
 
@@ -226,7 +233,9 @@ def _item_share(units: Mapping[str, Mapping[str, Label]]) -> float | None:
     return fmean(shares) if shares else None
 
 
-def _by_person(answered: Sequence[ItemAnswers], units: Sequence[Mapping[str, Label]]) -> list[PersonAgreement]:
+def _by_person(
+    answered: Sequence[ItemAnswers], units: Sequence[Mapping[str, Label]], clustered: Sequence[Clustered]
+) -> list[PersonAgreement]:
     items = Counter(author for one in answered for author in one.by_author)
     agreed: Counter[str] = Counter()
     compared: Counter[str] = Counter()
@@ -236,7 +245,7 @@ def _by_person(answered: Sequence[ItemAnswers], units: Sequence[Mapping[str, Lab
             if (most := _mode(others)) is not None:
                 compared[author] += 1
                 agreed[author] += label == most
-    f1 = _f1_by_person(answered)
+    f1 = _f1_by_person(clustered)
     return [
         PersonAgreement(
             author,
@@ -260,34 +269,51 @@ def _mode(counts: Counter[Label]) -> Label | None:
 # Modulo paraphrase
 
 
-def _clustered(one: ItemAnswers) -> dict[str, set[tuple[int, int]]]:
-    """(step, cluster) of all that each person wrote; one who wrote nothing is there too."""
+Clustered: TypeAlias = dict[str, set[tuple[int, int]]]
+"""(step, cluster) of all that each person wrote about an item."""
+
+
+def _clustered(one: ItemAnswers, clusters: Callable[[Sequence[StateChange]], list[int]]) -> Clustered:
+    """One who wrote nothing is there too."""
     written = written_changes([_unruled(one)], _written_field(one.item.kind))
-    found: dict[str, set[tuple[int, int]]] = {author: set() for author in one.by_author}
-    for place, cluster in zip(written, change_clusters([place.change for place in written]), strict=True):
+    found: Clustered = {author: set() for author in one.by_author}
+    for place, cluster in zip(written, clusters([place.change for place in written]), strict=True):
         found[place.author].add((place.change.step, cluster))
     return found
 
 
-def _paraphrase(answered: Sequence[ItemAnswers]) -> ParaphraseAgreement:
+def _same_words(changes: Sequence[StateChange]) -> list[int]:
+    """Clusters of changes in the same words."""
+    numbers: dict[tuple[str, ...], int] = {}
+    return [numbers.setdefault(same_words(one.model_dump())[1:], len(numbers)) for one in changes]
+
+
+def _paraphrase(answered: Sequence[ItemAnswers], clustered: Sequence[Clustered]) -> ParaphraseAgreement:
+    f1 = [overlap_f1(these, those) for sets in clustered for these, those in combinations(sets.values(), 2)]
+    return ParaphraseAgreement(_grid_alpha(answered, clustered), fmean(f1) if f1 else None)
+
+
+def _grid_alpha(answered: Sequence[ItemAnswers], clustered: Sequence[Clustered]) -> float | None:
+    """Alpha over every change that anybody wrote and every step of the procedure: whether a person has it there.
+
+    With the steps in which somebody has it alone, nobody would ever agree that there is no change.
+    """
     rows: list[tuple[str, list[Label]]] = []
-    f1 = []
-    for one in answered:
-        sets = _clustered(one)
+    for one, sets in zip(answered, clustered, strict=True):
         clusters = {cluster for found in sets.values() for _, cluster in found}
-        for cell in ((s, c) for s in range(1, len(one.item.payload["procedure"]["steps"]) + 1) for c in clusters):
-            rows.append((one.item.procedure, [_yes_or_no(cell in found) for found in sets.values()]))
-        f1 += [overlap_f1(these, those) for these, those in combinations(sets.values(), 2)]
-    return ParaphraseAgreement(_agreement(rows, "nominal").alpha, fmean(f1) if f1 else None)
+        for step in range(1, len(one.item.payload["procedure"]["steps"]) + 1):
+            for cluster in clusters:
+                said = [_yes_or_no((step, cluster) in found) for found in sets.values()]
+                rows.append((one.item.procedure, list(said)))
+    return _agreement(rows, "nominal").alpha
 
 
-def _f1_by_person(answered: Sequence[ItemAnswers]) -> dict[str, list[float]]:
+def _f1_by_person(clustered: Sequence[Clustered]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
-    for one in answered:
-        if one.item.kind in WRITTEN:
-            for (these, mine), (those, theirs) in combinations(_clustered(one).items(), 2):
-                for author in (these, those):
-                    found.setdefault(author, []).append(overlap_f1(mine, theirs))
+    for sets in clustered:
+        for (these, mine), (those, theirs) in combinations(sets.items(), 2):
+            for author in (these, those):
+                found.setdefault(author, []).append(overlap_f1(mine, theirs))
     return found
 
 

@@ -12,7 +12,7 @@ def change_clusters(changes: Sequence[StateChange]) -> list[int]:
     """A number for each change, the same for changes that say the same thing; their steps do not matter.
 
     They are clustered as the cluster metric does it, with static word vectors. These do not see the order of words, so
-    a change and its contrary (open to closed, closed to open) are held apart.
+    a change and its contrary (open to closed, closed to open) are held apart: where one ends, the other begins.
     """
     import numpy as np
 
@@ -22,13 +22,10 @@ def change_clusters(changes: Sequence[StateChange]) -> list[int]:
     if not changes:
         return []
     embedder = load_embedder()
-    apart = np.array([[_contrary(one, other) for other in changes] for one in changes], dtype=bool)
-    return greedy_clusters(embedder([change.templated for change in changes]), embedder.threshold, apart)
-
-
-def _contrary(one: StateChange, other: StateChange) -> bool:
-    """Whether one ends where the other begins, or begins where it ends."""
-    return fold(one.after) == fold(other.before) or fold(one.before) == fold(other.after)
+    vectors = embedder([change.templated for change in changes])
+    before, after = (np.array([fold(getattr(change, name)) for change in changes]) for name in ("before", "after"))
+    contrary = (after[:, None] == before[None, :]) | (before[:, None] == after[None, :])
+    return greedy_clusters(vectors, embedder.threshold, contrary)
 
 
 def overlap_f1(one: set[tuple[int, int]], other: set[tuple[int, int]]) -> float:
