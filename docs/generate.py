@@ -16,6 +16,7 @@ from rich.console import Console
 
 from fluents import jsonl
 from fluents.cli import app
+from fluents.cli.command import conventional
 from fluents.cli.plan import plan_view
 from fluents.data.file_formats import read_traces
 from fluents.planning.trace_plan import plan
@@ -27,31 +28,51 @@ DOCS = Path(__file__).parent
 
 def cli_reference() -> str:
     """Every command with its help, arguments and options."""
-    parts = ["# The command line\n\nThis page is generated from the program by `make docs`.\n"]
-    for path, command in _commands(typer.main.get_command(app), ["fluents"]):
+    parts = ["# The command line\n\nThis page contains the help of every command. `make docs` generates it.\n"]
+    root = conventional(typer.main.get_command(app))
+    for path, command in _commands(root, ["fluents"]):
         parts.append(f"## {' '.join(path)}\n\n{inspect.cleandoc(command.help or '')}\n")
         rows = [_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
         if rows:
             parts.append("| argument or option | meaning |\n|---|---|\n" + "\n".join(rows) + "\n")
+        if command is root:
+            parts.append(command.epilog)
     return "\n".join(parts)
 
 
 def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
-    inner = getattr(command, "commands", {})
-    if not inner:
-        yield path, command
-    for name, child in inner.items():
-        if child.hidden:  # an old name
-            continue
-        yield from _commands(child, [*path, name])
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        if not child.hidden:  # an old name
+            yield from _commands(child, [*path, name])
 
 
 def _row(parameter: Any) -> str:
-    is_argument = parameter.param_type_name == "argument"
-    names = (
-        [parameter.metavar or parameter.name.upper()] if is_argument else [*parameter.opts, *parameter.secondary_opts]
-    )
-    return f"| {', '.join(f'`{name}`' for name in names)} | {parameter.help or ''} |"
+    if parameter.param_type_name == "argument":
+        return f"| `{parameter.metavar}` | {parameter.help}{_default(parameter)} |"
+    names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+    has_value = parameter.metavar and "|" not in parameter.metavar  # the help names the choices
+    value = f" {parameter.metavar}" if has_value else ""
+    return f"| {names}{value} | {parameter.help}{_default(parameter)} |"
+
+
+def _default(parameter: Any) -> str:
+    """What the terminal shows behind the help of an option."""
+    default = parameter.default
+    if parameter.param_type_name == "option" and parameter.required:
+        return " Required."
+    if default is None or default is False or parameter.required or parameter.show_default is False:
+        return ""
+    if default is True:
+        default = parameter.opts[0]
+    elif default == "-":
+        default = "standard input"
+    shown = [f"{one:g}" if isinstance(one, float) else str(one) for one in _list(default)]
+    return f" Default: {', '.join(shown)}."
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def schema() -> str:
@@ -91,7 +112,7 @@ def plan_picture() -> str:
         found = plan(trace, "camper quenched", side_effects=side_effects, planner="built-in")
         console.print(plan_view(found), "")
         if found.trace is not None:
-            console.print("The plan as a trace (-o plan.jsonl writes it to a file):", style="dim")
+            console.print("The plan as a trace, in plan.jsonl with -o plan.jsonl:", style="dim")
             console.print(trace_view(found.trace), "")
     return console.export_svg(title="fluents plan")
 

@@ -22,16 +22,19 @@ from fluents.text.names import counted
 def ask(
     source: Annotated[
         str,
-        typer.Argument(help="File with a text, a web page or traces, or name of a dataset; - reads standard input."),
+        typer.Argument(
+            help="File with a text, a web page or traces; a dataset such as crepe:dev; or - for standard input."
+        ),
     ],
     question: Annotated[
         str | None,
-        typer.Argument(help="Yes-or-no question. Leave it out for CREPE datasets, which contain the events to judge."),
+        typer.Argument(help="Yes-or-no question. Leave it out for the dataset crepe, which contains events instead."),
     ] = None,
     states: Annotated[
         Literal["none", "all", "salient"],
         typer.Option(
-            help="Entity states to base the answer on: none, those of all entities, or those of salient entities."
+            help="Base the answer on no states (none), the states of all entities (all), or only the states of salient "
+            "entities (salient)."
         ),
     ] = "all",
     min_salience: Annotated[
@@ -40,7 +43,7 @@ def ask(
             metavar="X",
             min=0,
             max=5,
-            help="With --states salient: minimum salience of an entity in the step. Default: 3.",
+            help="With --states salient: minimum salience of an entity in the step, from 0 to 5. Default: 3.",
         ),
     ] = None,
     method: Annotated[
@@ -53,18 +56,18 @@ def ask(
         str | None,
         typer.Option(metavar="FILE", help="Take the states from the traces in FILE, instead of tracking SOURCE."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of procedures.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Process at most N procedures.")] = None,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Answer a yes-or-no question: rate from 1 to 5 how likely “yes” is, before step 1 and after each step.
+    """Answer a yes-or-no question before the first step and after each step: how likely is “yes”, from 1 to 5?
 
-    Each answer has a reason and the states that support it.
+    Each answer comes with a reason and the states that support it. If SOURCE is a text, the embedded model tracks it
+    first.
 
-    A text is tracked first, with the embedded model. For CREPE datasets, each answer is whether a step makes an event
-    more likely, less likely, or neither; `fluents eval crepe` scores these answers. Ctrl-C keeps finished procedures,
-    and `--resume` continues. Answers of language models are cached.
+    The dataset crepe contains events instead of questions. For each step and event, the answer is “more likely”, “less
+    likely” or “no change”. `fluents eval crepe` scores these answers.
 
     Example: `fluents ask windy.txt "Can she see what is in the room?"`
 

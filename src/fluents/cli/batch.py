@@ -27,7 +27,7 @@ class BatchTracker:
         typer.Option(
             metavar="NAME",
             help="Embedded model (tiny, small, base or a GGUF file), or name of a language model at --base-url. "
-            "Default: $FLUENTS_MODEL, or else base.",
+            "Default: $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None
     base_url: Annotated[
@@ -37,26 +37,32 @@ class BatchTracker:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file.",
+            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file. "
+            "Default: the adapter made for --model.",
         ),
     ] = None
     checkpoint: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Track with the checkpoint in FOLDER, written by `fluents train neural`."),
+        typer.Option(
+            metavar="FOLDER", help="Track with the model in FOLDER, which you trained with `fluents train neural`."
+        ),
     ] = None
     replay: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Take the changes from the traces in FILE, instead of a model.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Take the changes from the traces in FILE, instead of tracking with a model."
+        ),
     ] = None
     samples: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree."),
+        typer.Option(
+            metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree. Default: 1."
+        ),
     ] = None
-    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of changes per step.")] = (
-        None
-    )
+    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep at most N changes per step.")] = None
     min_confidence: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, max=1, help="Drop changes with a confidence below X, from 0 to 1."),
+        typer.Option(metavar="X", min=0, max=1, help="Drop changes whose confidence (0 to 1) is below X."),
     ] = None
     at_once: Annotated[
         int | None,
@@ -64,8 +70,8 @@ class BatchTracker:
             metavar="N",
             min=1,
             max=256,
-            help="Per worker: number of procedures that an embedded model tracks in parallel, or of concurrent "
-            "requests to an endpoint. Default: 8.",
+            help="Number of procedures that each worker tracks at the same time. For an endpoint: number of requests "
+            "that each worker sends at the same time. Default: 8.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed. Default: 1.")] = None
@@ -81,11 +87,13 @@ class WorkerOptions:
 
     engine: Annotated[
         Literal["local", "ray"],
-        typer.Option(help="Where workers run: local (processes on this machine) or ray (a Ray cluster)."),
+        typer.Option(help="Where the workers run: local (processes on this machine) or ray (a Ray cluster)."),
     ] = "local"
     address: Annotated[
         str | None,
-        typer.Option(help="With --engine ray: address of the cluster. Default: Ray is started on this machine."),
+        typer.Option(
+            metavar="ADDRESS", help="With --engine ray: address of the cluster. Default: start Ray on this machine."
+        ),
     ] = None
     workers: Annotated[
         int | None,
@@ -94,7 +102,7 @@ class WorkerOptions:
         ),
     ] = None
     gpu_workers: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Number of workers that get a GPU, one each.")
+        int, typer.Option(metavar="N", min=0, help="Number of workers that use a GPU (one GPU each).")
     ] = 0
     memory: Annotated[int | None, typer.Option(metavar="MB", min=1, help="Maximum memory of each worker, in MB.")] = (
         None
@@ -109,15 +117,13 @@ def batch(
     inputs: Annotated[
         list[str],
         typer.Argument(
-            help="Files, folders, datasets, or fsspec URLs such as s3://bucket/folder. Reads text, JSONL and "
-            "Parquet, compressed or not."
+            help="Files, folders, datasets, or fsspec URLs such as s3://bucket/folder. Files can be texts, web pages, "
+            "JSONL or Parquet, compressed or not."
         ),
     ],
     out: Annotated[
         str,
-        typer.Option(
-            "--out", "-o", metavar="FOLDER", help="Write the results to FOLDER: output files (shards) and a manifest."
-        ),
+        typer.Option("--out", "-o", metavar="FOLDER", help="Write the results to FOLDER: the shards and a manifest."),
     ],
     stages: Annotated[
         str,
@@ -126,19 +132,25 @@ def batch(
         ),
     ] = STAGES,
     format: Annotated[
-        Literal["parquet", "jsonl"], typer.Option(help="Format of the output files (shards).")
+        Literal["parquet", "jsonl"], typer.Option(help="Format of the shards: parquet or jsonl.")
     ] = "parquet",
-    shard_size: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum number of procedures per output file.")
-    ] = 50,
+    shard_size: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of procedures per shard.")] = 50,
     max_steps: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum number of steps; procedures with more steps fail.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Maximum number of steps in a procedure. A procedure with more steps fails."
+        ),
     ] = 1000,
     part: Annotated[
         str | None,
-        typer.Option(metavar="K/N", help="Process only part K of N of the input, such as 3/100; for array jobs."),
+        typer.Option(
+            metavar="K/N",
+            help="Divide the input into N parts, and process only part K, as in 3/100. For array jobs on a cluster.",
+        ),
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Process failed procedures again.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Process the failed procedures of an earlier run again.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate the number of shards, the time and the cost, and write nothing.")
     ] = False,
@@ -153,10 +165,13 @@ def batch(
     tracker: BatchTracker,
     work: WorkerOptions,
 ) -> None:
-    """Process many procedures in stages (segment, track, …), on this machine or on a Ray cluster.
+    """Track many procedures, on this machine or on a Ray cluster.
 
-    Writes Parquet or JSONL files (shards) and a manifest. After an interruption, run the same command again: finished
-    shards are skipped. A procedure that fails does not stop the run; its error is stored in the results.
+    Needs the extra `fluents[batch]`, or `fluents[ray]` for a cluster.
+
+    Writes the results as several files, called shards, and a manifest that lists the shards. After an interruption, run
+    the same command again: it skips finished shards. If a procedure fails, the run goes on, and the results contain the
+    error.
 
     Example: `fluents batch recipes.jsonl.gz --out results --model small`
 
@@ -252,22 +267,29 @@ def _bar() -> Iterator[Any]:
 def query(
     folder: Annotated[str, typer.Argument(help="Output folder of `fluents batch`.")],
     question: Annotated[
-        str, typer.Argument(metavar="QUERY", help="Name of a view, `becomes WORD`, or an SQL query.")
+        str, typer.Argument(metavar="QUERY", help="A view, `becomes WORD`, or an SQL query, as described above.")
     ] = "changes",
-    limit: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum rows to print.")] = 20,
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of rows to print.")
+    ] = 20,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write all rows to FILE, which ends in .parquet or .csv."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write all rows to FILE. Its name must end in .parquet or .csv."
+        ),
     ] = None,
     plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Plot the first two columns to FILE, as SVG.")
+        str | None, typer.Option(metavar="FILE", help="Write a bar chart of the first rows to FILE, as SVG.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Query the results of a batch run, with DuckDB.
+    """Query the results of `fluents batch`. Needs the extra `fluents[batch]`.
 
-    Views: changes, entities, transitions, attributes, topics, procedures, failures. `becomes WORD` lists the changes
-    whose new state contains WORD. An SQL query can select from the views, and from becomes('WORD').
+    QUERY is one of:
+
+    - a view: changes, entities, attributes, transitions (from state to state), topics, procedures or failures
+    - `becomes WORD`, for the changes whose new state contains WORD
+    - an SQL query that reads from these views, or from becomes('WORD')
 
     Example: `fluents query results "becomes hot"`
 

@@ -20,20 +20,20 @@ def canonicalise(
     method: Annotated[
         Literal["offline", "prompted", "verified"],
         typer.Option(
-            help="offline: the built-in method. prompted: a language model. verified: the built-in method, with "
-            "doubtful pairs of names checked by a language model."
+            help="offline: the built-in method. prompted: a language model. verified: the built-in method, but a "
+            "language model checks doubtful pairs of names."
         ),
     ] = "offline",
     pairs: Annotated[
         int | None,
-        typer.Option(min=1, max=1000, help="With --method verified: maximum number of pairs to check. Default: 20."),
+        typer.Option(min=1, max=1000, help="With --method verified: check at most N pairs per trace. Default: 20."),
     ] = None,
     runs: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=100,
-            help="With --method prompted: ask N times for the clusters of entities; the majority wins. Default: 5.",
+            help="With --method prompted: ask N times for the clusters of entities, and take a vote. Default: 5.",
         ),
     ] = None,
     attribute_runs: Annotated[
@@ -41,26 +41,30 @@ def canonicalise(
         typer.Option(
             min=1,
             max=100,
-            help="With --method prompted: ask N times for the clusters of attributes; the majority wins. Default: 3.",
+            help="With --method prompted: ask N times for the clusters of attributes, and take a vote. Default: 3.",
         ),
     ] = None,
     examples: Annotated[
-        str | None, typer.Option(help="With --method prompted: take few-shot examples from this file or dataset.")
+        str | None,
+        typer.Option(metavar="FILE", help="With --method prompted: take few-shot examples from FILE or a dataset."),
     ] = None,
     shots: Annotated[
         int | None,
-        typer.Option(min=1, max=20, help="Number of few-shot examples per prompt; requires --examples. Default: 3."),
+        typer.Option(
+            min=1, max=20, help="Number of few-shot examples in each prompt; requires --examples. Default: 3."
+        ),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Recompute existing clusters.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Replace the clusters of traces that already have clusters.")
+    ] = False,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Cluster the names that mean the same entity or attribute, and choose a canonical name for each cluster.
+    """Cluster names that mean the same entity or attribute, and choose a canonical name for each cluster.
 
-    The wording of the changes is kept.
-
-    Ctrl-C keeps finished procedures, and `--resume` continues. Answers of language models are cached.
+    For example, “pan” and “the frying pan” can be two names of one entity. The clusters are added to the trace, and its
+    changes keep their wording.
 
     Example: `fluents track soup.md | fluents canonicalise -o named.jsonl`
 
@@ -98,20 +102,30 @@ def expand(
     file: TraceFile = "-",
     vocabulary: Annotated[
         str | None,
-        typer.Option(help="Without a language model: take names with a similar meaning from this file or dataset."),
+        typer.Option(
+            metavar="FILE",
+            help="Take the paraphrases from the names in FILE or a dataset, instead of from a language model.",
+        ),
     ] = None,
     near: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="With --vocabulary: minimum similarity of a new name. Default: 0.5."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="With --vocabulary: minimum similarity of name and paraphrase, from 0 to 1. Default: 0.5.",
+        ),
     ] = None,
-    most: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of new names per cluster.")] = 5,
+    most: Annotated[
+        int, typer.Option(min=1, max=50, help="Maximum number of paraphrases per entity or attribute.")
+    ] = 5,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Add paraphrases of each entity and attribute, so that `fluents eval schemata` accepts them.
+    """Add paraphrases of the names of entities and attributes to traces.
 
-    The paraphrases come from a language model (--model), or from the names in a dataset (--vocabulary).
+    If you add paraphrases to the gold, `fluents eval schemata` also accepts predictions that use these paraphrases. The
+    paraphrases come from a language model (--model), or from the names in a dataset (--vocabulary).
 
     Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
 

@@ -94,7 +94,7 @@ class OutputOptions:
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run; requires --output.")] = False
     as_json: Annotated[
         bool | None,
-        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, else JSONL."),
+        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, otherwise JSONL."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -108,9 +108,11 @@ class Salient:
 
     min_salience: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, max=5, help="Keep only entities with at least this salience, from 0 to 5."),
+        typer.Option(metavar="X", min=0, max=5, help="Keep only entities with a salience of at least X, from 0 to 5."),
     ] = None
-    top: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep only the N most salient entities.")] = None
+    top: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Keep only the N entities with the highest salience.")
+    ] = None
 
     @property
     def keep(self) -> Keep | None:
@@ -142,8 +144,9 @@ class ScoredSalient(Salient):
     salience_rater: Annotated[
         str | None,
         typer.Option(
-            help="Filter by the salience ratings of this rater, such as annotator A1. Predictions without ratings "
-            "are rated offline."
+            metavar="NAME",
+            help="With --min-salience or --top: use the ratings of this rater, such as A1, an annotator of OpenPI2.0. "
+            "Predictions without ratings are rated by the built-in method.",
         ),
     ] = None
 
@@ -283,6 +286,7 @@ def conventional(command: Any, parent: Any = None) -> Any:
     """The command, with help that names values as most tools do (FILE, N, a|b), where typer shows Python's types."""
     context = typer.Context(command, parent=parent, **command.context_settings)
     for inner in getattr(command, "commands", {}).values():
+        inner.epilog = inner.epilog or "For the terms used here, see `fluents --help`."
         conventional(inner, context)
     for parameter in command.get_params(context):  # --help is one of them
         if hasattr(parameter, "display_type"):

@@ -18,11 +18,12 @@ app = typer.Typer(help="List, download, show and convert datasets.", no_args_is_
 @app.command("list")
 def list_(
     files: Annotated[
-        bool, typer.Option("--files", help="List every file of the datasets, with its repository and commit.")
+        bool,
+        typer.Option("--files", help="List the files of all datasets instead, with their repositories and commits."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List datasets, their splits and whether they are on this machine.
+    """List all datasets with their splits. The column “here” tells whether a dataset is on this machine.
 
     Example: `fluents data list --files`
     """
@@ -62,7 +63,7 @@ def _cell(value: object) -> str:
 def get(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
 ) -> None:
-    """Download datasets into the cache and verify every file. Run it again to resume an interrupted download.
+    """Download datasets, and verify every file. Run the command again to resume an interrupted download.
 
     Example: `fluents data get openpi openpi-c`
     """
@@ -85,7 +86,9 @@ def stats(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count what is in the datasets, and compare with the numbers in the papers; * marks a difference.
+    """Count procedures, steps, changes and more in datasets, next to the numbers in their papers.
+
+    A star (*) marks a difference.
 
     Example: `fluents data stats openpi`
     """
@@ -114,14 +117,14 @@ def stats(
 @app.command("show")
 def show_(
     source: Annotated[str, typer.Argument(help="Dataset split, such as openpi2:dev, or a file of traces.")],
-    id: Annotated[str | None, typer.Option(help="Show only the procedure with this id.")] = None,
+    id: Annotated[str | None, typer.Option(metavar="ID", help="Show only the procedure with this id.")] = None,
     number: Annotated[int, typer.Option("-n", min=1, help="Number of procedures to show.")] = 1,
     as_json: Annotated[
         bool | None,
-        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, else JSONL."),
+        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, otherwise JSONL."),
     ] = None,
 ) -> None:
-    """Show procedures and their changes.
+    """Show the first procedures of a dataset or file, with their changes.
 
     Example: `fluents data show openpi:dev -n 2`
     """
@@ -141,10 +144,10 @@ def show_(
 @app.command()
 def convert(
     source: Annotated[
-        str, typer.Argument(help="Dataset split, such as openpi:dev, or a file in any of the formats of --to.")
+        str, typer.Argument(help="Dataset split, such as openpi:dev, or a file in one of the formats of --to.")
     ],
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Write to FILE; with --to openpi, this is a folder.", metavar="FILE")
+        str, typer.Option("--output", "-o", help="Write to FILE. With --to openpi, FILE is a folder.", metavar="FILE")
     ],
     to: Annotated[
         Format,
@@ -153,7 +156,7 @@ def convert(
         ),
     ] = "fluents",
 ) -> None:
-    """Convert a dataset or a file to another format, and list the fields that the format cannot store.
+    """Convert a dataset or a file to another format. Lists the fields that this format cannot store.
 
     Example: `fluents data convert openpi-c:test --to parquet -o test.parquet`
     """

@@ -39,7 +39,7 @@ from fluents.scoring import Level, Scope
 from fluents.text.names import counted
 
 app = typer.Typer(
-    help="Score predictions with the metrics of the papers, with confidence intervals, and compare systems.",
+    help="Score predictions with the metrics of OpenPI and related papers, and compare systems.",
     no_args_is_help=True,
 )
 
@@ -51,18 +51,25 @@ def original(
     matchers: Annotated[
         str,
         typer.Option(
-            help="How to compare answers, separated by commas: exact, bleu, rouge, meteor-stem; append -states (such "
-            "as bleu-states) to compare only the states."
+            metavar="LIST",
+            help="How to compare two answers: exact, bleu, rouge or meteor-stem, separated by commas. Append -states, "
+            "as in bleu-states, to compare only the states.",
         ),
     ] = "exact,bleu,rouge",
     by: ByAny = None,
-    errors: Annotated[bool, typer.Option("--errors", help="Classify wrong predictions by type of error.")] = False,
+    errors: Annotated[
+        bool,
+        typer.Option("--errors", help="Also count the wrong predictions by type of error, such as a wrong entity."),
+    ] = False,
     worst: Worst = 0,
     as_json: AsJson = False,
     *,
     salient: ScoredSalient,
 ) -> None:
-    """Score as OpenPI does (2020): match each answer with the most similar one on the other side, step by step.
+    """Score as OpenPI does (2020): in each step, compare each answer with the most similar answer on the other side.
+
+    Precision compares each prediction with the most similar gold answer. Recall compares each gold answer with the most
+    similar prediction.
 
     Example: `fluents eval original --gold openpi:test --pred openpi:gpt2-test --by seen`
     """
@@ -81,7 +88,9 @@ def cluster(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """Score as OpenPI-C does (2023): cluster answers that mean the same, and match clusters one to one.
+    """Score as OpenPI-C does (2023): cluster the answers of a step that mean the same, then compare clusters.
+
+    Predicted and gold clusters are matched one to one.
 
     Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl --mode strict`
     """
@@ -91,7 +100,10 @@ def cluster(
 @app.command()
 @with_options
 def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """Score schemata as OpenPI2.0 does (2024): which attributes of which entities change, overall and in each step.
+    """Score which attributes of which entities change (the schemata), as OpenPI2.0 does (2024).
+
+    Prints scores for the whole procedure (global) and for each step (local). The scores with +exp also accept the
+    paraphrases in the gold.
 
     Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
     """
@@ -101,7 +113,9 @@ def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salie
 @app.command()
 @with_options
 def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """Score states as OpenPI2.0 does: before and after, given the entity and the attribute.
+    """Score the states before and after each change, as OpenPI2.0 does (2024).
+
+    The predictions should have the entities and attributes of the gold: see `fluents track-llm --pairs`.
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
     """
@@ -111,7 +125,7 @@ def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient:
 @app.command()
 @with_options
 def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """Score complete changes as OpenPI2.0 does: entity, attribute and both states.
+    """Score complete changes, as OpenPI2.0 does (2024): entity, attribute and both states.
 
     Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
     """
@@ -128,21 +142,24 @@ def bertscore(
     ] = "schemata",
     scope: Annotated[
         Scope | None,
-        typer.Option(help="With --of schemata: global (of the whole procedure, the default) or local (of each step)."),
+        typer.Option(
+            help="With --of schemata: compare the schemata of the whole procedure (global) or of each step (local). "
+            "Default: global."
+        ),
     ] = None,
-    expanded: Annotated[
-        bool, typer.Option("--expanded", help="Also accept the paraphrases that the gold lists.")
-    ] = False,
+    expanded: Annotated[bool, typer.Option("--expanded", help="Also accept the paraphrases in the gold.")] = False,
     encoder: Annotated[
-        str, typer.Option(help="Encoder: name or folder of a transformers model.")
+        str, typer.Option(metavar="NAME", help="Encoder: name or folder of a transformers model.")
     ] = "microsoft/deberta-xlarge-mnli",
     layer: Annotated[
         int | None,
-        typer.Option(help="Hidden layer of the encoder to use. Default: the layer that BERTScore recommends."),
+        typer.Option(help="Layer of the encoder to use. Default: the layer that BERTScore recommends."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute BERTScore as OpenPI2.0 does: each prediction against the most similar gold text. Needs the extra `embed`.
+    """Compute BERTScore as OpenPI2.0 does (2024): compare each prediction with the most similar gold text.
+
+    Needs the extra `fluents[embed]`.
 
     Example: `fluents eval bertscore --gold openpi2:dev --pred mine.jsonl --encoder all-MiniLM-L6-v2`
     """
@@ -154,16 +171,18 @@ def clustering(
     gold: Gold = "openpi2:labels",
     pred: Pred = "openpi2-outputs:clusters",
     mode: ModeOption = "compat",
-    level: Annotated[
-        Level, typer.Option(help="Clusters to score: those of entities or those of attributes.")
-    ] = "entities",
+    level: Annotated[Level, typer.Option(help="Score the clusters of entities or of attributes.")] = "entities",
     as_json: AsJson = False,
 ) -> None:
-    """Score clusters of names as OpenPI2.0 does: exact match and B-cubed.
+    """Score clusters of names as OpenPI2.0 does (2024): exact match and B-cubed.
 
-    `openpi2:labels` are one person's clusters of ten procedures, `openpi2-outputs:clusters` those of a language model,
-    and `openpi2-outputs:votes` the majority of its runs. `--pred offline` scores the built-in method, cross-validated;
-    `same-words` and `single` are baselines.
+    The default gold contains the clusters that a person made for ten procedures. Besides a file, --pred can be:
+
+    - `openpi2-outputs:clusters`: the clusters of a language model (the default)
+    - `openpi2-outputs:votes`: the answers of the same model, combined by a vote
+    - `offline`: the built-in method of `fluents canonicalise`, cross-validated
+    - `same-words`: a baseline that joins only names with the same words
+    - `single`: a baseline that joins no names
 
     Example: `fluents eval clustering --level attributes --pred offline`
     """
@@ -174,14 +193,19 @@ def clustering(
 @with_options
 def salience(
     sides: Sides,
-    reference: Annotated[str, typer.Option(help="Rater in the gold to compare with.")] = "A1",
+    reference: Annotated[str, typer.Option(metavar="NAME", help="Rater in the gold to compare with.")] = "A1",
     rater: Annotated[
-        str | None, typer.Option(help="Rater in the predictions. Required if they contain ratings by several raters.")
+        str | None,
+        typer.Option(metavar="NAME", help="Rater in the predictions. Required if the predictions have several raters."),
     ] = None,
-    plot: Annotated[str | None, typer.Option(help="Write a plot of the correlations to this SVG file.")] = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a plot of the correlations to FILE, as SVG.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Correlate salience ratings with those of an annotator, as OpenPI2.0 does, and compare all raters.
+    """Correlate salience ratings with those of an annotator, as OpenPI2.0 does (2024).
+
+    Also shows this correlation for all other raters in the gold.
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl --rater offline-1 --plot raters.svg`
     """
@@ -199,23 +223,29 @@ def crepe(
     pred: Annotated[
         list[str],
         typer.Option(
-            "--pred", help="Predictions: a file or a dataset split. Repeat to show several systems in one table."
+            "--pred",
+            metavar="SOURCE",
+            help="Predictions to score: a file or a dataset split. Repeat to compare several in one table.",
         ),
     ],
     gold: Annotated[
         str | None,
-        typer.Option("--gold", help="Gold, such as crepe:dev. Default: the dataset that the predictions record."),
+        typer.Option(
+            "--gold",
+            metavar="SOURCE",
+            help="Gold to score against, such as crepe:dev. Default: the dataset named in the predictions.",
+        ),
     ] = None,
     mode: ModeOption = "compat",
     price_in: Annotated[
-        float, typer.Option(min=0, help="Price per million input tokens; adds a column with the cost.")
+        float, typer.Option(min=0, help="Price per million input tokens. Adds the cost to the table.")
     ] = 0.0,
     price_out: Annotated[
-        float, typer.Option(min=0, help="Price per million output tokens; adds a column with the cost.")
+        float, typer.Option(min=0, help="Price per million output tokens. Adds the cost to the table.")
     ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
-    """Score CREPE answers (2023): does a step make an event more likely, less likely, or neither?
+    """Score answers on the dataset CREPE (2023): does a step make an event more likely, less likely, or neither?
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
 
@@ -244,9 +274,11 @@ def crepe(
 
 @app.command()
 def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson = False) -> None:
-    """Score against gold that lists every change, as fluents:test does.
+    """Score how useful traces are to readers. Needs gold that lists every change, such as fluents:test.
 
-    Scores changes (matched one to one), entities, pairs of entity and attribute, consistency and calibration.
+    Prints the F1 of changes, of entities, and of pairs of entity and attribute. Predicted and gold changes are matched
+    one to one. Also prints the consistency (as `fluents eval consistency` does) and the calibration error of the
+    confidences.
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
     """
@@ -255,7 +287,9 @@ def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson
 
 @app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
-    """Measure how often a change starts from the state that an earlier step left. Needs no gold.
+    """Measure how often changes fit together. Needs no gold.
+
+    A change fits if it starts from the state in which the previous change of the same attribute ended.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """
@@ -266,19 +300,22 @@ def consistency(pred: Pred, as_json: AsJson = False) -> None:
 def agreement(
     gold: Gold,
     pred: Annotated[
-        str | None, typer.Option("--pred", help="File with ratings by more raters, such as a model.")
+        str | None,
+        typer.Option("--pred", metavar="FILE", help="Also compare the raters in FILE, such as a language model."),
     ] = None,
-    raters: Annotated[str | None, typer.Option(help="Raters to compare, separated by commas. Default: all.")] = None,
+    raters: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Raters to compare, separated by commas. Default: all.")
+    ] = None,
     level: Annotated[
         Literal["nominal", "ordinal", "interval"],
         typer.Option(help="Level of measurement for Krippendorff's alpha: nominal, ordinal or interval."),
     ] = "ordinal",
     scope: Annotated[
-        Scope, typer.Option(help="Ratings to compare: global (salience for the goal) or local (salience in each step).")
+        Scope, typer.Option(help="Ratings to compare: global (for the goal) or local (for each step).")
     ] = "global",
     as_json: AsJson = False,
 ) -> None:
-    """Measure how far salience raters agree: share of equal ratings, and Krippendorff's alpha.
+    """Measure how well salience raters agree: the share of equal ratings, and Krippendorff's alpha.
 
     Example: `fluents eval agreement --gold openpi2:dev --raters A1,A2`
     """
@@ -293,22 +330,25 @@ def judgements(
     source: Annotated[
         str,
         typer.Argument(
-            help="Released judgements (davinci, gpt-3.5 or expansions) or a CSV form that you filled in; with "
-            "--form: predictions."
+            help="Judgements to score: davinci, gpt-3.5 or expansions (from OpenPI2.0), or a form that you filled in. "
+            "With --form: the predictions to judge."
         ),
     ],
     form: Annotated[
-        str | None, typer.Option(help="Write a blank CSV form for the predictions in SOURCE to this file.")
+        str | None,
+        typer.Option(metavar="FILE", help="Write a blank form for the predictions in SOURCE to FILE, as CSV."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute scores from human judgements: OpenPI2.0's, or a form in which you mark hallucinated changes.
+    """Compute scores from human judgements: those that OpenPI2.0 released, or your own.
+
+    To judge predictions yourself, write a form, mark the hallucinated changes in it, and then score the form.
 
     Example: `fluents eval judgements davinci`
 
-    Example: `fluents eval judgements mine.jsonl --form form.csv` writes a form to fill in.
+    Example: `fluents eval judgements mine.jsonl --form form.csv` writes a blank form.
 
-    Example: `fluents eval judgements form.csv` computes the scores of the filled-in form.
+    Example: `fluents eval judgements form.csv` scores the form when you have filled it in.
     """
     from fluents.data.file_formats import read_traces
     from fluents.evaluation import Evaluation
@@ -327,17 +367,23 @@ def judgements(
 @with_options
 def plan(
     gold: Annotated[
-        str, typer.Option("--gold", help="Gold planning tasks: a dataset split or a file.")
+        str,
+        typer.Option("--gold", metavar="SOURCE", help="Planning tasks with gold domains: a dataset split or a file."),
     ] = "proc2pddl:all",
     pred: Annotated[
         str,
-        typer.Option("--pred", help="Predicted planning tasks, whose domains are scored: a file or a dataset split."),
+        typer.Option(
+            "--pred", metavar="SOURCE", help="Planning tasks with predicted domains: a dataset split or a file."
+        ),
     ] = ("proc2pddl:all"),
     as_json: AsJson = False,
     *,
     limits: PlannerOptions,
 ) -> None:
-    """Score PDDL domains as Proc2PDDL does (2024): preconditions, effects, and problems solved under the gold domain.
+    """Score PDDL domains as Proc2PDDL does (2024).
+
+    Prints the F1 of preconditions, the F1 of effects, and the share of problems that are solved. A problem is
+    solved if the predicted domain gives a plan that is valid in the gold domain.
 
     Example: `fluents eval plan --pred mine.jsonl`
     """
@@ -357,7 +403,9 @@ def plan(
 @with_options
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help="Predictions of one system: a file or a dataset split.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Predictions of the other system.")],
+    second: Annotated[
+        str, typer.Argument(metavar="B", help="Predictions of the other system: a file or a dataset split.")
+    ],
     gold: Gold,
     metric: Annotated[
         Literal["original", "cluster", "schemata", "states", "complete", "crepe", "readers"],
@@ -368,7 +416,7 @@ def compare(
     embedder: EmbedderChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Test whether two systems differ: paired bootstrap and approximate randomisation.
+    """Test whether two systems differ significantly, by paired bootstrap and approximate randomisation.
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """

@@ -35,10 +35,13 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 class ModelOptions:
     """A language model as the command line names it. Each field is an option: see `with_options`."""
 
-    model: Annotated[str | None, _option(help="Name of the language model at the endpoint.")] = None
+    model: Annotated[str | None, _option(metavar="NAME", help="Name of the language model at the endpoint.")] = None
     base_url: Annotated[
         str | None,
-        _option(help="URL of an OpenAI-compatible endpoint. Default: $OPENAI_BASE_URL, or else OpenAI's URL."),
+        _option(
+            metavar="URL",
+            help="URL of an OpenAI-compatible endpoint. Default: $OPENAI_BASE_URL if set, otherwise OpenAI's URL.",
+        ),
     ] = None
     api: Annotated[
         Literal["chat", "completion"],
@@ -46,13 +49,14 @@ class ModelOptions:
     ] = "chat"
     key_file: Annotated[Path | None, _option(help="Read the API key from FILE.", metavar="FILE")] = None
     key_variable: Annotated[
-        str | None, _option(help="Read the API key from this environment variable. Default: OPENAI_API_KEY.")
+        str | None,
+        _option(metavar="NAME", help="Read the API key from the environment variable NAME. Default: OPENAI_API_KEY."),
     ] = None
     structured: Annotated[
         Literal["auto", "schema", "json", "off"],
         _option(
-            help="How to enforce JSON output: schema (a JSON Schema), json (JSON mode), off (not at all), or auto "
-            "(the strictest that the endpoint supports)."
+            help="How the endpoint is made to answer in JSON: schema (with a JSON Schema), json (with JSON mode), off "
+            "(only by the prompt), or auto (schema if the endpoint supports it, otherwise json or off)."
         ),
     ] = "auto"
     max_tokens: Annotated[
@@ -60,21 +64,21 @@ class ModelOptions:
         _option(
             min=16,
             max=1_000_000,
-            help="Maximum tokens per answer, including reasoning tokens. Default: depends on the prompt.",
+            help="Maximum number of tokens per answer, including reasoning tokens. Default: depends on the prompt.",
         ),
     ] = None
-    workers: Annotated[int, _option(min=1, max=256, help="Number of concurrent requests.")] = 8
+    workers: Annotated[int, _option(min=1, max=256, help="Number of requests to send at the same time.")] = 8
     timeout: Annotated[float, _option(min=0.1, max=86400, help="Timeout of a request, in seconds.")] = 120.0
-    retries: Annotated[int, _option(min=0, max=50, help="Number of retries when a request fails.")] = 6
+    retries: Annotated[int, _option(min=0, max=50, help="Number of times to retry a failed request.")] = 6
     cache: Annotated[
         Path | None,
         _option(
-            help="Store the model's answers in FILE, and reuse them. Default: a file in the user's cache folder.",
+            help="Store the model's answers in FILE, and reuse them. Default: a file in your cache folder.",
             metavar="FILE",
         ),
     ] = None
-    no_cache: Annotated[bool, _option("--no-cache", help="Do not reuse or store answers.")] = False
-    cached_only: Annotated[bool, _option("--cached-only", help="Use stored answers only, and send no requests.")] = (
+    no_cache: Annotated[bool, _option("--no-cache", help="Neither reuse nor store answers.")] = False
+    cached_only: Annotated[bool, _option("--cached-only", help="Use only stored answers, and send no requests.")] = (
         False
     )
     price_in: Annotated[float | None, _option(min=0, help="Price per million input tokens, to report the cost.")] = None
@@ -84,7 +88,8 @@ class ModelOptions:
     usage: Annotated[
         Path | None,
         _option(
-            help="Append the number of requests, tokens and the cost of this run to FILE, as JSONL.", metavar="FILE"
+            help="Append the requests, tokens and cost of this run to FILE, as a line of JSON.",
+            metavar="FILE",
         ),
     ] = None
     record: Annotated[Path | None, _option(help="Removed.", hidden=True)] = None

@@ -31,7 +31,8 @@ class PlannerOptions:
     planner: Annotated[
         Literal["auto", "built-in", "fast-downward"],
         typer.Option(
-            help="Planner: built-in, fast-downward (needs the extra `plan`), or auto, which tries them in this order."
+            help="Planner: built-in, fast-downward (needs the extra `fluents[plan]`), or auto (built-in first, then "
+            "fast-downward)."
         ),
     ] = "auto"
     time_limit: Annotated[float, typer.Option(min=0.1, max=86400, help="Time limit of the planner, in seconds.")] = 60.0
@@ -44,13 +45,14 @@ def plan(
     goal: Annotated[
         str | None,
         typer.Option(
-            help='States to reach, such as "soup hot, bowl full". Default: the final states of salient entities.'
+            help='States to reach, such as "soup hot, bowl full". Default: the final states of all entities '
+            "with at least --min-salience."
         ),
     ] = None,
     method: Annotated[
         Literal["compiled", "prompted"],
         typer.Option(
-            help="Who writes the PDDL: compiled (fluents, from the states in the trace) or prompted (a language model)."
+            help="compiled: fluents derives the PDDL from the trace. prompted: a language model writes the PDDL."
         ),
     ] = "compiled",
     min_salience: Annotated[
@@ -59,42 +61,52 @@ def plan(
             metavar="X",
             min=0,
             max=5,
-            help="Minimum salience of the entities in the default goal, or in the prompt of a language model.",
+            help="Minimum salience of entities in the default goal and in the prompt, from 0 to 5.",
         ),
     ] = 4.0,
     salience_rater: Annotated[
-        str | None, typer.Option(help="Use the salience ratings of this rater, such as annotator A1.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Use the salience ratings of this rater, such as A1, an annotator of OpenPI2.0. Required if a trace "
+            "has ratings by several raters.",
+        ),
     ] = None,
     side_effects: Annotated[
         bool,
         typer.Option(
             "--side-effects/--no-side-effects",
-            help="Include changes of entities that the text of the step does not mention.",
+            help="Include or leave out changes of entities that the text of the step does not mention.",
         ),
     ] = True,
     order: Annotated[
         bool, typer.Option("--order", help="Keep the steps of the plan in the order of the text.")
     ] = False,
     pddl: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write ID-domain.pddl and ID-problem.pddl to FOLDER.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write the PDDL of each trace to FOLDER, as ID-domain.pddl and ID-problem.pddl."
+        ),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plans to FILE, as traces (JSONL).")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plans to FILE, as traces in JSONL.")
     ] = None,
     as_json: AsJson = False,
     *,
     limits: PlannerOptions,
     options: ModelOptions,
 ) -> None:
-    """Turn traces into planning problems (PDDL), and find plans: which steps lead to the goal, and what is missing.
+    """Turn traces into planning problems in PDDL, and find plans: the steps that lead to the goal.
 
-    Every plan is checked by replaying it; the result is again a trace. Exits with status 1 if a trace has no plan.
+    Each plan is checked by replaying it. If a trace has no plan, the command shows which states cannot be reached, and
+    exits with status 1.
 
     Example: `fluents track soup.md | fluents plan --goal "soup hot"`
 
     Example: `fluents plan soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME --pddl out`
 
-    For planning tasks such as proc2pddl:all, a language model writes the domains; `fluents eval plan` scores them:
+    FILE can also contain planning tasks, as the dataset proc2pddl:all does. Then a language model writes a PDDL domain
+    for each task, and `fluents eval plan` can score these domains:
 
     Example: `fluents plan proc2pddl:all --method prompted --model NAME -o domains.jsonl`
     """
@@ -162,18 +174,18 @@ def plan(
 @with_options
 def pddl(
     domain: Annotated[
-        Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain, and optionally a problem.")
+        Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain. It can also contain the problem.")
     ],
     problem: Annotated[Path | None, typer.Argument(metavar="[PROBLEM]", help="PDDL file with a problem.")] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if a file needs repairs, instead of repairing it.")
+        bool, typer.Option("--strict", help="Fail if a file has errors, instead of repairing them.")
     ] = False,
-    solve: Annotated[bool, typer.Option("--solve", help="Find a plan instead of printing PDDL.")] = False,
+    solve: Annotated[bool, typer.Option("--solve", help="Find a plan and print it, instead of the PDDL.")] = False,
     as_json: AsJson = False,
     *,
     limits: PlannerOptions,
 ) -> None:
-    """Parse PDDL leniently, list the repairs, and print standard PDDL or a plan.
+    """Read PDDL files, repair their errors, and print standard PDDL or a plan. Lists all repairs.
 
     Example: `fluents pddl domain.pddl problem.pddl --solve`
     """

@@ -16,7 +16,12 @@ from fluents.report.terminal import plain
 def report(
     gold: Gold,
     pred: Annotated[
-        list[str], typer.Option("--pred", help="Predictions: a file or a dataset split. Repeat for more systems.")
+        list[str],
+        typer.Option(
+            "--pred",
+            metavar="SOURCE",
+            help="Predictions of a system: a file or a dataset split. Repeat for more systems.",
+        ),
     ],
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="NAME", help="Write the report to NAME.html and NAME.md.")
@@ -27,7 +32,7 @@ def report(
     examples: Annotated[int, typer.Option(min=0, help="Show the N best and the N worst steps of each system.")] = 5,
     salient: ScoredSalient,
 ) -> None:
-    """Compare one or more systems with all published results in a report, as HTML and Markdown.
+    """Write a report, as HTML and Markdown, that compares systems with each other and with the published results.
 
     Example: `fluents report --gold openpi:test --pred openpi:gpt2-test --pred mine.jsonl -o scores`
     """

@@ -18,7 +18,8 @@ def salience(
     scope: Annotated[
         Literal["global", "local", "both"],
         typer.Option(
-            help="What to rate: global (how much an entity matters to the goal), local (in each step), or both."
+            help="What to rate: global (how much an entity matters to the goal), local (how much it matters in each "
+            "step), or both."
         ),
     ] = "both",
     method: Annotated[
@@ -30,17 +31,15 @@ def salience(
     form: Annotated[
         Literal["paper", "likert"] | None,
         typer.Option(
-            help="With --method prompted: paper (the short prompt of OpenPI2.0, the default) or likert (the criteria "
-            "of its annotators)."
+            help="Prompt for --method prompted. paper: a short prompt, like that of OpenPI2.0. likert: a prompt with "
+            "the criteria of the annotators of OpenPI2.0. Default: paper."
         ),
     ] = None,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Rate how much each entity matters, to the goal and in each step: 1 to 5, or 0 if it is irrelevant.
-
-    Ctrl-C keeps finished procedures, and `--resume` continues. Answers of language models are cached.
+    """Rate how much each entity matters to the goal and in each step, from 0 (not at all) to 5.
 
     Example: `fluents track soup.md | fluents salience -o rated.jsonl`
 

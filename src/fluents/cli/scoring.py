@@ -17,26 +17,39 @@ if TYPE_CHECKING:
     from fluents.evaluation import Evaluation
     from fluents.text.embedders import Embedder
 
-Gold = Annotated[str, typer.Option("--gold", help="Gold: a dataset split such as openpi:test, or a file.")]
-Pred = Annotated[str, typer.Option("--pred", help="Predictions: a dataset split or a file (-: standard input).")]
+Gold = Annotated[
+    str,
+    typer.Option(
+        "--gold", metavar="SOURCE", help="Gold to score against: a dataset split such as openpi:test, or a file."
+    ),
+]
+Pred = Annotated[
+    str,
+    typer.Option(
+        "--pred", metavar="SOURCE", help="Predictions to score: a dataset split, a file, or - for standard input."
+    ),
+]
 ModeOption = Annotated[
     Mode,
     typer.Option(
         "--mode",
-        help="compat: compute the metric as the published code does. strict: compute it without the errors of that "
-        "code.",
+        help="compat: compute the metric as the published code does, including its errors. strict: correct these "
+        "errors.",
     ),
 ]
-_TOPIC = "Also score parts separately. topic: each topic. seen: topics inside and outside the training set."
+_TOPIC = (
+    "Also score parts of the data separately. topic: each topic. seen: topics that are in the training set, and topics "
+    "that are not."
+)
 _POSITION = f"{_TOPIC} position: each step number."
 _ANY = (
-    f"{_POSITION} mentioned: entities that the text up to the step mentions, and others. "
-    "modality: annotations made with and without images."
+    f"{_POSITION} mentioned: entities that the text mentions up to the current step, and entities that it does not. "
+    "modality: answers of annotators who saw an image of the step, and of annotators who did not."
 )
 ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, typer.Option("--by", help=_ANY)]
 ByStep = Annotated[Literal["topic", "seen", "position"] | None, typer.Option("--by", help=_POSITION)]
 ByTopic = Annotated[Literal["topic", "seen"] | None, typer.Option("--by", help=_TOPIC)]
-Worst = Annotated[int, typer.Option("--worst", metavar="N", min=0, help="Show the N steps with the lowest F1.")]
+Worst = Annotated[int, typer.Option("--worst", metavar="N", min=0, help="Also show the N steps with the lowest F1.")]
 
 
 @dataclass(frozen=True)
@@ -54,12 +67,17 @@ class EmbedderChoice:
 
     embedder: Annotated[
         str,
-        typer.Option(help="Sentence embedder: wordllama-256, all-MiniLM-L6-v2, or any sentence-transformers model."),
+        typer.Option(
+            metavar="NAME",
+            help="Embedder that measures the similarity of answers: wordllama-256, all-MiniLM-L6-v2, or any "
+            "sentence-transformers model.",
+        ),
     ] = "wordllama-256"
     threshold: Annotated[
         float | None,
         typer.Option(
-            help="Answers that are more similar than this are in one cluster. Default: depends on the embedder."
+            metavar="X",
+            help="Put answers into one cluster if their similarity is above X. Default: depends on the embedder.",
         ),
     ] = None
 

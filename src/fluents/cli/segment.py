@@ -13,7 +13,11 @@ from fluents.report.terminal import procedure_view
 
 def segment(
     files: Annotated[
-        list[str], typer.Argument(help="Texts, web pages, JSON files, folders or datasets; - reads standard input.")
+        list[str],
+        typer.Argument(
+            help="Texts, web pages (HTML files), JSON files, folders, or datasets such as openpi:dev. "
+            "Use - for standard input."
+        ),
     ],
     goal: Annotated[str | None, typer.Option(help="Goal of the procedure. Default: the title of the text.")] = None,
     output: Annotated[
@@ -24,13 +28,13 @@ def segment(
     ] = False,
     as_json: Annotated[
         bool | None,
-        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, else JSONL."),
+        typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, otherwise JSONL."),
     ] = None,
 ) -> None:
-    """Split texts into procedures: a goal and its steps.
+    """Turn texts into procedures: find the goal and the steps of each text.
 
-    Reads paragraphs, numbered and bulleted lists, Markdown, web pages, and the JSON formats of OpenPI, OpenPI-C,
-    OpenPI2.0 and fluents.
+    Reads plain text, Markdown, web pages, and the JSON files of OpenPI, OpenPI-C, OpenPI2.0 and fluents. A step is
+    an item of a list, a section with its own heading, a line or a sentence.
 
     Example: `fluents segment soup.md --goal "Make soup" -o soup.jsonl`
     """

@@ -15,22 +15,30 @@ def serve_model(
     model: Annotated[
         str | None,
         typer.Option(
-            help="Model to serve: tiny, small, base or a GGUF file. Default: $FLUENTS_MODEL, or else base.",
+            help="Model to serve: tiny, small, base or a GGUF file. Default: $FLUENTS_MODEL if set, otherwise base.",
             metavar="NAME",
         ),
     ] = None,
     adapter: Annotated[
-        str | None, typer.Option(help="LoRA adapter to apply: a name from `fluents weights list`, or a GGUF file.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="LoRA adapter to apply: a name from `fluents weights list`, or a GGUF file. Default: none.",
+        ),
     ] = None,
     slots: Annotated[
-        int, typer.Option(min=1, max=64, help="Number of concurrent requests; with more than 1, answers may vary.")
+        int,
+        typer.Option(
+            min=1, max=64, help="Number of requests to answer at the same time. With more than 1, answers may vary."
+        ),
     ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
 ) -> None:
-    """Serve the embedded model to OpenAI-compatible clients on this machine, offline, until Ctrl-C.
+    """Serve the embedded model on this machine, as an OpenAI-compatible endpoint. Press Ctrl-C to stop it.
 
-    Without --adapter, the server answers chat requests (/v1/chat/completions): not well, but well enough to try
-    `fluents track-llm`. With --adapter, send the prompts of the embedded tracker to /v1/completions.
+    Without --adapter, the model answers chat requests (/v1/chat/completions). The answers are not good, but good enough
+    to try `fluents track-llm`. With --adapter, the model expects the prompts of `fluents track`: send them to
+    /v1/completions.
 
     Example: `fluents serve-model --port 8080`
     """

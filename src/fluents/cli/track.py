@@ -45,7 +45,11 @@ class InputOptions:
     """What is tracked. Each field is an option."""
 
     files: Annotated[
-        list[str], typer.Argument(help="Texts, web pages, JSON files, folders or datasets; - reads standard input.")
+        list[str],
+        typer.Argument(
+            help="Texts, web pages (HTML files), JSON files, folders, or datasets such as openpi:dev. "
+            "Use - for standard input."
+        ),
     ]
     goal: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Goal of the procedure. Default: the title of the text.")
@@ -68,7 +72,7 @@ class InputOptions:
 class TraceOptions(OutputOptions):
     """Where traces go, and what is shown. Each field is an option."""
 
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the traces to FILE, as a web page.")] = (
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the results to FILE, as a web page.")] = (
         None
     )
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")] = False
@@ -102,11 +106,11 @@ class SamplingOptions:
 
     samples: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree."),
+        typer.Option(
+            metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree. Default: 1."
+        ),
     ] = None
-    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of changes per step.")] = (
-        None
-    )
+    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep at most N changes per step.")] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed. Default: 1.", show_default=False)] = 1
 
 
@@ -118,7 +122,7 @@ def track(
         typer.Option(
             metavar="NAME",
             help="Embedded model (tiny, small, base or a GGUF file), or name of a language model at --base-url. "
-            "Default: $FLUENTS_MODEL, or else base.",
+            "Default: $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None,
     base_url: Annotated[
@@ -128,19 +132,21 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file.",
+            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file. "
+            "Default: the adapter made for --model.",
         ),
     ] = None,
     setting: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Settings tuned for a published metric: openpi, openpi-c, openpi-clusters or openpi-c-clusters.",
+            help="Preset tuned for a published metric: openpi, openpi-c, openpi-clusters or openpi-c-clusters. It "
+            "chooses the model and --samples.",
         ),
     ] = None,
     min_confidence: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, max=1, help="Drop changes with a confidence below X, from 0 to 1."),
+        typer.Option(metavar="X", min=0, max=1, help="Drop changes whose confidence (0 to 1) is below X."),
     ] = None,
     replay: Annotated[
         list[str] | None,
@@ -155,9 +161,10 @@ def track(
 ) -> None:
     """Track what changes at every step of a procedure.
 
-    Uses an embedded model, which is downloaded once and runs offline: tiny (98 MB), small (491 MB), base (1.1 GB, the
-    default) or a GGUF file. Any other `--model` is the name of a language model at the endpoint `--base-url`. For more
-    options for language models, see `fluents track-llm`; for checkpoints that you trained, `fluents track-neural`.
+    The default is an embedded model, which is downloaded once and then runs offline. It has three sizes: tiny (98 MB),
+    small (491 MB) and base (1.1 GB, the default). To use a language model on a server instead, give `--model` and
+    `--base-url`; `fluents track-llm` has more options for this. To use a model that you trained, see
+    `fluents track-neural`.
 
     Example: `fluents track soup.md --html soup.html`
 

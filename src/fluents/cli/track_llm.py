@@ -31,36 +31,41 @@ class LlmOptions:
     form: Annotated[
         Literal["schemata", "states", "complete", "whole"],
         _option(
-            help="What to ask for. schemata: entities and attributes only. states: the same, then their states. "
-            "complete: "
-            "sentences, one prompt per step. whole: all changes, one prompt per procedure."
+            help="What to ask the model. schemata: which attributes of which entities change, without states. states: "
+            "the same, then the states of each attribute. complete: the changes of a step, as sentences. whole: the "
+            "changes of all steps, in one prompt."
         ),
     ] = "states"
     pairs: Annotated[
         str | None,
         _option(
-            metavar="FILE", help="Take entities and attributes from FILE or a dataset, and predict only their states."
+            metavar="FILE",
+            help="Take the entities and attributes from FILE or a dataset, and ask the model only for their states.",
         ),
     ] = None
     shots: Annotated[int, _option(min=0, help="Number of few-shot examples in each prompt; requires --examples.")] = 0
     examples: Annotated[
-        str | None, _option(metavar="FILE", help="File or dataset from which to take few-shot examples.")
+        str | None, _option(metavar="FILE", help="Take the few-shot examples from FILE or a dataset.")
     ] = None
     verify: Annotated[
         bool,
         _option(
-            "--verify", help="Verify each change with a second prompt, and drop those that the model does not confirm."
+            "--verify",
+            help="Ask the model about each change again, and drop the change if the model does not confirm it.",
         ),
     ] = False
     econd: Annotated[
-        bool, _option("--econd", help="Ask for states with one prompt per entity, instead of one per attribute.")
+        bool, _option("--econd", help="Send one prompt per entity to get its states, instead of one per attribute.")
     ] = False
-    memory: Annotated[bool, _option("--memory", help="Include the last known states of entities in the prompt.")] = (
+    memory: Annotated[bool, _option("--memory", help="Include the last known state of each entity in the prompt.")] = (
         False
     )
-    past: Annotated[bool, _option("--past/--no-past", help="Include the earlier steps in the prompt.")] = True
+    past: Annotated[
+        bool, _option("--past/--no-past", help="Include the earlier steps in the prompt, or leave them out.")
+    ] = True
     temperature: Annotated[
-        float | None, _option(min=0, max=2, help="Sampling temperature. Default: 0, or 0.7 with several samples.")
+        float | None,
+        _option(min=0, max=2, help="Sampling temperature. Default: 0, or 0.7 if --samples is more than 1."),
     ] = None
     dry_run: Annotated[bool, _option("--dry-run", help="Print the prompts without sending them.")] = False
 
@@ -94,9 +99,9 @@ def track_llm(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track with a language model at any OpenAI-compatible endpoint, with all options.
+    """Track what changes with a language model at an OpenAI-compatible endpoint.
 
-    `fluents track --model NAME --base-url URL` does the same with default values.
+    `fluents track --model NAME --base-url URL` does the same, but has fewer options.
 
     Example: `fluents track-llm soup.md --model NAME --base-url http://127.0.0.1:8080/v1 --form whole`
     """

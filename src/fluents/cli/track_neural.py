@@ -18,14 +18,16 @@ class DecodingOptions:
     first: Annotated[
         str | None,
         typer.Option(
-            help="For econd and emem+econd: checkpoint, file or dataset that gives the entities of each step."
+            metavar="SOURCE",
+            help="For the systems econd and emem+econd: take the entities of each step from this checkpoint, file or "
+            "dataset.",
         ),
     ] = None
     beams: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy decoding.")] = 4
-    length_penalty: Annotated[float, typer.Option(help="Length penalty of beam search; higher gives more changes.")] = (
-        1.0
-    )
-    top_k: Annotated[int | None, typer.Option(min=1, help="Sample from the K most likely tokens.")] = None
+    length_penalty: Annotated[
+        float, typer.Option(help="Length penalty of beam search; a higher one gives more changes.")
+    ] = 1.0
+    top_k: Annotated[int | None, typer.Option(metavar="K", min=1, help="Sample from the K most likely tokens.")] = None
     top_p: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Sample from the most likely tokens whose probabilities add up to X."),
@@ -37,13 +39,15 @@ class DecodingOptions:
 @with_options
 def track_neural(
     inputs: InputOptions,
-    checkpoint: Annotated[str, typer.Option(help="Folder written by `fluents train neural`.")],
+    checkpoint: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Folder of the model: the --out of `fluents train neural`.")
+    ],
     *,
     decoding: DecodingOptions,
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track with a checkpoint that `fluents train neural` wrote.
+    """Track what changes with a model that you trained with `fluents train neural`. Needs the extra `fluents[train]`.
 
     Example: `fluents track-neural openpi-c:dev --checkpoint runs/emem -o emem.jsonl`
     """

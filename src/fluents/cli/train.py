@@ -16,7 +16,8 @@ from fluents.text.names import counted
 from fluents.training.examples import PromptForm
 
 app = typer.Typer(
-    help="Train models, and sample their answers to whole datasets. Needs the extra `train`.", no_args_is_help=True
+    help="Train models, and sample their answers for whole datasets. Needs the extra `fluents[train]`.",
+    no_args_is_help=True,
 )
 app.command()(neural)
 app.command()(sweep)
@@ -40,20 +41,35 @@ _renamed("base", "fluents weights export")
 class AdapterOptions:
     """How an adapter is trained. Each field is an option and a parameter of `train_adapter`."""
 
-    model: Annotated[str, typer.Option(help="Base weights: tiny, small, base, or a GGUF file.")] = "tiny"
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Embedded model to train the adapter for: tiny, small, base or a GGUF file."),
+    ] = "tiny"
     prompt: Annotated[
-        PromptForm, typer.Option(help="Training examples: transcript (one per procedure) or steps (one per step).")
+        PromptForm,
+        typer.Option(help="Form of the training examples: transcript (one per procedure) or steps (one per step)."),
     ] = "transcript"
-    epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over the data.")] = None
-    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None
-    batch: Annotated[int | None, typer.Option(min=1, help="Batch size.")] = None
-    rank: Annotated[int | None, typer.Option(min=1, help="Rank of the LoRA matrices.")] = None
-    dropout: Annotated[float | None, typer.Option(min=0, max=1, help="Dropout on the LoRA path.")] = None
-    weight_decay: Annotated[float | None, typer.Option(min=0, help="Weight decay of AdamW.")] = None
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of passes over the data. Default: depends on --model and --prompt."),
+    ] = None
+    learning_rate: Annotated[
+        float | None, typer.Option(min=0, help="Peak learning rate. Default: depends on --model and --prompt.")
+    ] = None
+    batch: Annotated[int | None, typer.Option(min=1, help="Batch size. Default: 8, or 32 with --prompt steps.")] = None
+    rank: Annotated[
+        int | None, typer.Option(min=1, help="Rank of the LoRA matrices. Default: 16, or 32 with --prompt steps.")
+    ] = None
+    dropout: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Dropout rate of the LoRA layers. Default: 0.")
+    ] = None
+    weight_decay: Annotated[float | None, typer.Option(min=0, help="Weight decay of AdamW. Default: 0.01.")] = None
     unknown_count: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="With --prompt steps: fraction of prompts that do not give the number of changes."
+            min=0,
+            max=1,
+            help="With --prompt steps: fraction of prompts that do not say how many changes to write. Default: 0.5.",
         ),
     ] = None
     one_pass: Annotated[
@@ -61,7 +77,8 @@ class AdapterOptions:
         typer.Option(
             min=0,
             max=1,
-            help="With --prompt steps: fraction of examples whose answer is sorted, for one answer per step.",
+            help="With --prompt steps: fraction of examples with sorted changes, to train for a single answer per "
+            "step. Default: 0.3.",
         ),
     ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
@@ -70,27 +87,34 @@ class AdapterOptions:
 @app.command()
 @with_options
 def adapter(
-    out: Annotated[Path, typer.Option(help="Folder for the adapter, the dev loss per epoch and the checkpoints.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="Write the adapter, the dev loss of each epoch and the checkpoints to FOLDER."
+        ),
+    ],
     data: Annotated[
         list[str],
-        typer.Option(help="Training data: a dataset, such as openpi, or a file of traces. Repeat for several."),
+        typer.Option(
+            metavar="SOURCE", help="Training data: a dataset, such as openpi, or a file of traces. Repeat for several."
+        ),
     ] = [  # noqa: B006
         "fluents"
     ],
     dev: Annotated[
         list[str] | None,
         typer.Option(
-            help="More traces to validate on; dev splits of datasets in --data are always used. Repeat for several."
+            metavar="SOURCE",
+            help="More traces to validate on, besides the dev splits of the datasets in --data. Repeat for several.",
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N examples.")] = None,
     *,
     options: AdapterOptions,
 ) -> None:
-    """Train an adapter for an embedded model, on a GPU if there is one. Use it with `fluents track --adapter FILE`.
+    """Train an adapter for an embedded model. `fluents track --adapter FILE` uses it.
 
-    The default hyperparameters depend on --model and --prompt. An interrupted run continues after its last complete
-    epoch when you start it again.
+    Trains on a GPU if there is one. To continue an interrupted run after its last complete epoch, start it again.
 
     Example: `fluents train adapter --model small --data fluents --data mine.jsonl --out runs/mine`
     """
@@ -110,35 +134,51 @@ def adapter(
 
 @app.command()
 def refine(
-    adapter: Annotated[str, typer.Argument(help="Adapter: a name from `fluents weights list`, or a GGUF file.")],
-    out: Annotated[Path, typer.Option(help="Folder for the adapter, the rewards and the checkpoints.")],
+    adapter: Annotated[
+        str, typer.Argument(help="Adapter to improve: a name from `fluents weights list`, or a GGUF file.")
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Write the adapter, the rewards and the checkpoints to FOLDER.")
+    ],
     data: Annotated[
         list[str],
-        typer.Option(help="Training data: a dataset, such as fluents, or a file of traces. Repeat for several."),
+        typer.Option(
+            metavar="SOURCE", help="Training data: a dataset, such as fluents, or a file of traces. Repeat for several."
+        ),
     ] = [  # noqa: B006
         "fluents"
     ],
     judged: Annotated[
-        str | None, typer.Option(help="Also train on judged procedures, 60 % of each round: a file, or fluents:judged.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also train on the judged procedures in FILE or in fluents:judged. They are 60 % of each round.",
+        ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="Base weights of the adapter, as a GGUF file. Not needed for tiny, small and base."),
+        typer.Option(
+            metavar="FILE",
+            help="GGUF file of the model that the adapter was trained for. Not needed for tiny, small and base.",
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds of sampling and training.")] = 6,
     procedures: Annotated[int, typer.Option(min=1, help="Number of procedures per round.")] = 128,
     samples: Annotated[int, typer.Option(min=2, help="Number of answers to sample per step.")] = 8,
-    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(min=0, help="Peak learning rate. Default: depends on the model.")
+    ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum number of tokens per answer.")] = 176,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
-    """Refine a trained adapter: sample its answers, and reward those that agree with the annotation (soft F1).
+    """Improve a trained adapter by reinforcement learning: sample its answers, and reward the good ones.
 
-    With --judged, part of the procedures have changes that were judged true or false. Answers to these are rewarded
-    for the changes that were judged true.
+    The reward of an answer is its similarity to the annotation (soft F1). For procedures from --judged, whose changes
+    were judged true, plausible or false, the reward depends on these judgements instead. The weights of the new
+    adapter are averaged over the second half of the rounds.
 
-    Needs a GPU for more than a few procedures. An interrupted run continues after its last complete round when you
-    start it again. The result averages the weights of the last half of the rounds.
+    Needs a GPU for more than a few procedures. To continue an interrupted run after its last complete round, start it
+    again.
 
     Example: `fluents train refine runs/mine/adapter.gguf --data fluents --rounds 6 --out runs/better`
     """
@@ -173,18 +213,22 @@ def refine(
 def sample(
     source: Annotated[str, typer.Argument(help="Dataset split, such as openpi:dev, or a file of traces.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Write the answers to FILE.", metavar="FILE")],
-    adapter: Annotated[str, typer.Option(help="Adapter: a name from `fluents weights list`, or a GGUF file.")] = "both",
+    adapter: Annotated[
+        str, typer.Option(metavar="NAME", help="Adapter: a name from `fluents weights list`, or a GGUF file.")
+    ] = "both",
     style: Annotated[
         str | None,
         typer.Option(
-            help="Answer style, for adapters trained on several styles: plain, clean, sorted or 'clean sorted'."
+            metavar="NAME",
+            help="Answer style, if the adapter was trained on several: plain, clean, sorted or 'clean sorted'. "
+            "Default: depends on the adapter and --temperature.",
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 16,
-    temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature; 0 is greedy.")] = 0.9,
+    temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature; 0 is greedy decoding.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
-    """Sample the embedded model's answers to a whole dataset in large batches, and store them in a file.
+    """Sample answers of the embedded model for all steps of a dataset, and store them in a file.
 
     Example: `fluents train sample openpi:dev --adapter both --samples 32 -o both.jsonl`
     """

