@@ -86,9 +86,9 @@ def stats(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count procedures, steps, changes and more in datasets, next to the numbers in their papers.
+    """Compare datasets with their papers: the number of procedures, steps, changes and more.
 
-    A star (*) marks a difference.
+    A star (*) marks numbers that differ.
 
     Example: `fluents data stats openpi`
     """

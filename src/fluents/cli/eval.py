@@ -88,7 +88,7 @@ def cluster(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """Score as OpenPI-C does (2023): cluster the answers of a step that mean the same, then compare clusters.
+    """Score as OpenPI-C does (2023): in each step, cluster the answers that mean the same, then compare clusters.
 
     Predicted and gold clusters are matched one to one.
 
@@ -115,7 +115,8 @@ def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salie
 def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
     """Score the states before and after each change, as OpenPI2.0 does (2024).
 
-    The predictions should have the entities and attributes of the gold: see `fluents track-llm --pairs`.
+    The predictions should have the same entities and attributes as the gold. `fluents track-llm --pairs` makes such
+    predictions.
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
     """

@@ -88,7 +88,7 @@ class ModelOptions:
     usage: Annotated[
         Path | None,
         _option(
-            help="Append the requests, tokens and cost of this run to FILE, as a line of JSON.",
+            help="Append the usage of this run (number of requests, tokens, cost) to FILE, as a line of JSON.",
             metavar="FILE",
         ),
     ] = None

@@ -161,10 +161,11 @@ def track(
 ) -> None:
     """Track what changes at every step of a procedure.
 
-    The default is an embedded model, which is downloaded once and then runs offline. It has three sizes: tiny (98 MB),
-    small (491 MB) and base (1.1 GB, the default). To use a language model on a server instead, give `--model` and
-    `--base-url`; `fluents track-llm` has more options for this. To use a model that you trained, see
-    `fluents track-neural`.
+    By default, this command uses an embedded model, which is downloaded once and then runs offline. The model has three
+    sizes: tiny (98 MB), small (491 MB) and base (1.1 GB, the default).
+
+    To use a language model on a server instead, give `--model` and `--base-url`; `fluents track-llm` has more options
+    for this. To use a model that you trained, see `fluents track-neural`.
 
     Example: `fluents track soup.md --html soup.html`
 

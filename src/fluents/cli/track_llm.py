@@ -99,7 +99,7 @@ def track_llm(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track what changes with a language model at an OpenAI-compatible endpoint.
+    """Use a language model at an OpenAI-compatible endpoint to track what changes at every step.
 
     `fluents track --model NAME --base-url URL` does the same, but has fewer options.
 

