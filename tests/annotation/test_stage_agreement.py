@@ -10,8 +10,9 @@ from decided import BARE, TEA_TRACE, Notebook, change, one_stage, run, shown
 
 from fluents import jsonl
 from fluents.annotation import Item, items, outcome
-from fluents.annotation.agreement import majority_answer, stage_agreement
+from fluents.annotation.agreement import stage_agreement
 from fluents.annotation.items import standing
+from fluents.annotation.labels import majority_answer
 from fluents.annotation.paraphrase import change_clusters
 from fluents.metrics import score
 

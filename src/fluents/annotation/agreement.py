@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
@@ -12,16 +12,12 @@ from typing import Any, TypeAlias
 
 from fluents.annotation.design import StageKind
 from fluents.annotation.forms import same_words
-from fluents.annotation.items import Decision, FormAnswer, Item, ItemAnswers, standing
-from fluents.annotation.naming import most_agreed
+from fluents.annotation.items import Decision, Item, ItemAnswers, standing
+from fluents.annotation.labels import WRITTEN, Label, labels, majority_answer, mode, yes_or_no
 from fluents.annotation.paraphrase import change_clusters, overlap_f1
 from fluents.annotation.writing import written_changes
 from fluents.errors import InputError
 from fluents.records import StateChange
-
-Label: TypeAlias = str | float
-Labels: TypeAlias = dict[str, Label]
-"""What was asked → what somebody said."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +93,6 @@ class StageAgreement:
         return values
 
 
-WRITTEN: tuple[StageKind, ...] = ("author", "correct", "audit")
-"""Stages in which people write changes."""
-
-
 def stage_agreement(items: Sequence[Item], decisions: Iterable[Decision]) -> StageAgreement:
     """How far people agree on these items. Rulings of adjudicators are left out: nobody made them blind."""
     answered = [one for one in standing(items, decisions) if one.by_author or one.check]
@@ -170,61 +162,6 @@ def _written_field(kind: StageKind) -> str:
     return "missing" if kind == "audit" else "changes"
 
 
-def labels(item: Item, answer: FormAnswer) -> Labels:
-    """The questions of an item that is judged, and what one answer says to each."""
-    return dict(_LABELS[item.kind](item, answer))
-
-
-def _one_field(name: str) -> Callable[[Item, FormAnswer], Iterator[tuple[str, Label]]]:
-    def read(_: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
-        value = answer[name]
-        yield "", value if isinstance(value, str) else _yes_or_no(value)
-
-    return read
-
-
-def _yes_or_no(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-def _of_steps(_: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
-    return ((f"step {step}", _yes_or_no(valid)) for step, valid in enumerate(answer["valid"], start=1))
-
-
-def _of_pairs(_: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
-    return ((str(number), verdict) for number, verdict in enumerate(answer["verdicts"]))
-
-
-def _of_scores(_: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
-    return ((name, float(score)) for name, score in answer["scores"].items())
-
-
-def _of_expansions(item: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
-    return ((name, _yes_or_no(name in answer["accepted"])) for name in item.payload["expansions"])
-
-
-def _of_clusters(item: Item, answer: FormAnswer) -> Iterator[tuple[str, Label]]:
-    """For every two names whether they mean the same."""
-    home = {name: number for number, names in enumerate(answer["clusters"]) for name in names}
-    for one, other in combinations([entry["name"] for entry in item.payload["names"]], 2):
-        yield repr((one, other)), "same" if home[one] == home[other] else "different"
-
-
-_LABELS: Mapping[StageKind, Callable[[Item, FormAnswer], Iterator[tuple[str, Label]]]] = {
-    "select": _one_field("keep"),
-    "vet": _one_field("valid"),
-    "clean-procedures": _one_field("procedure"),
-    "clean-steps": _of_steps,
-    "clean-changes": _one_field("verdict"),
-    "entities": _of_clusters,
-    "attributes": _of_clusters,
-    "expansions": _of_expansions,
-    "salience": _of_scores,
-    "judge": _of_pairs,
-    "hallucinations": _one_field("hallucinated"),
-}
-
-
 # By item and by person
 
 
@@ -242,7 +179,7 @@ def _by_person(
     for said in units:
         for author, label in said.items():
             others = Counter(other for name, other in said.items() if name != author)
-            if (most := _mode(others)) is not None:
+            if (most := mode(others)) is not None:
                 compared[author] += 1
                 agreed[author] += label == most
     f1 = _f1_by_person(clustered)
@@ -256,14 +193,6 @@ def _by_person(
         )
         for author, count in sorted(items.items())
     ]
-
-
-def _mode(counts: Counter[Label]) -> Label | None:
-    """The most frequent label, None where several are."""
-    ranked = counts.most_common(2)
-    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
-        return None
-    return ranked[0][0]
 
 
 # Modulo paraphrase
@@ -303,7 +232,7 @@ def _grid_alpha(answered: Sequence[ItemAnswers], clustered: Sequence[Clustered])
         clusters = {cluster for found in sets.values() for _, cluster in found}
         for step in range(1, len(one.item.payload["procedure"]["steps"]) + 1):
             for cluster in clusters:
-                said = [_yes_or_no((step, cluster) in found) for found in sets.values()]
+                said = [yes_or_no((step, cluster) in found) for found in sets.values()]
                 rows.append((one.item.procedure, list(said)))
     return _agreement(rows, "nominal").alpha
 
@@ -317,40 +246,7 @@ def _f1_by_person(clustered: Sequence[Clustered]) -> dict[str, list[float]]:
     return found
 
 
-# The majority's answer, and the expert's
-
-
-def majority_answer(one: ItemAnswers) -> FormAnswer | None:
-    """The answer that most people's answers make together; None where there is none, or where people write.
-
-    Of several clusterings it is the one most like the others, of scores the median (the lower of two).
-    """
-    answers = list(one.by_author.values())
-    if not answers or one.item.kind in WRITTEN:
-        return None
-    if one.item.kind in ("entities", "attributes"):
-        return {"clusters": most_agreed([answer["clusters"] for answer in answers])}
-    if one.item.kind == "salience":
-        scores = {name: sorted(answer["scores"][name] for answer in answers) for name in answers[0]["scores"]}
-        return {"scores": {name: values[(len(values) - 1) // 2] for name, values in scores.items()}}
-    said = [labels(one.item, answer) for answer in answers]
-    most: Labels = {}
-    for question in said[0]:
-        mode = _mode(Counter(one[question] for one in said))
-        if mode is None:
-            return None
-        most[question] = mode
-    return _answer_of(one.item, most, answers)
-
-
-def _answer_of(item: Item, most: Labels, answers: Sequence[FormAnswer]) -> FormAnswer:
-    if item.kind == "clean-steps":
-        return {"valid": [label == "yes" for label in most.values()]}
-    if item.kind == "expansions":
-        return {"accepted": [name for name, label in most.items() if label == "yes"]}
-    if item.kind == "judge":
-        return {"verdicts": list(most.values()), "missing": []}
-    return next(answer for answer in answers if labels(item, answer) == most)
+# The expert's answer
 
 
 def _expert_check(answered: Sequence[ItemAnswers]) -> ExpertCheck | None:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from fluents.annotation.agreement import WRITTEN, labels, majority_answer
 from fluents.annotation.design import ProjectDesign, StageDesign, StageKind
 from fluents.annotation.forms import check_answer, is_writable
 from fluents.annotation.items import Decision
+from fluents.annotation.labels import WRITTEN, labels, majority_answer
 from fluents.annotation.outcomes import StageOutcome
 from fluents.annotation.pay import pay_of
 from fluents.annotation.scripted_people import (
