@@ -1,34 +1,24 @@
-"""The application: the API, the page, errors as people should see them, and the guard before all of it."""
+"""The application: its store, its jobs and its API, put together."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from importlib import resources
-from pathlib import Path
-from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
-from fastapi.staticfiles import StaticFiles
-from jinja2 import Environment, PackageLoader
-from starlette.exceptions import HTTPException
+from fastapi import FastAPI
 
 from fluents.errors import FluentsError
-from fluents.version import __version__
 from fluents.web.api import router
 from fluents.web.archive import Archive
-from fluents.web.guard import Guard, GuardRules, RefusedError
+from fluents.web.assembly import ABOUT, assembled
+from fluents.web.guard import Guard, GuardRules
 from fluents.web.jobs import Jobs, JobStateError, TooManyJobsError
-from fluents.web.resources import ErrorAnswer
 from fluents.web.runner import Broadcast, JobRunner, WorkerLimits
 from fluents.web.services import Services
 from fluents.web.store import NotFoundError, Store
 from fluents.web.tracker_choices import TrackerMenu
 
-STATIC = Path(str(resources.files("fluents.web") / "static"))
 STATUS: Mapping[type[FluentsError], int] = {NotFoundError: 404, JobStateError: 409, TooManyJobsError: 429}
 """Of errors that a user can fix; all others are 422."""
 
@@ -60,107 +50,9 @@ def create_app(store: Store, settings: WebSettings, broadcast: Broadcast) -> Gua
         finally:
             runner.close()
 
-    app = FastAPI(
-        title="fluents",
-        version=__version__,
-        summary="What changes, from what to what, at every step of a procedure.",
-        openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # FastAPI's own page loads its scripts from a third party
-        redoc_url=None,
-        lifespan=lifespan,
-    )
+    app = FastAPI(**ABOUT, summary="What changes, from what to what, at every step of a procedure.", lifespan=lifespan)
     app.state.services = Services(
         store, Archive(store), jobs, runner, broadcast, settings.menu, settings.rules, settings.backup_bytes
     )
     app.include_router(router)
-    app.add_exception_handler(FluentsError, _fluents_error)
-    app.add_exception_handler(RefusedError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _bug)
-    app.get("/api", include_in_schema=False, response_class=HTMLResponse)(lambda: _api_page(app))
-    static = _Static(directory=STATIC, packages=[("fluents.report", "assets")])  # the style of traces is the page's
-    app.mount("/static", static, name="static")
-
-    @app.get("/", include_in_schema=False)
-    async def page(request: Request) -> Response:
-        return await static.get_response("index.html", request.scope)
-
-    return Guard(app, settings.rules)
-
-
-class _Static(StaticFiles):
-    """Files of the page, asked for again each time: an upgrade must not meet yesterday's scripts."""
-
-    async def get_response(self, path: str, scope: Any) -> Response:
-        answer = await super().get_response(path, scope)
-        answer.headers["Cache-Control"] = "no-cache"
-        return answer
-
-
-def _api_page(app: FastAPI) -> str:
-    """The API for people, made from its schema."""
-    loader = PackageLoader("fluents.web", "templates")
-    environment = Environment(loader=loader, autoescape=True, trim_blocks=True)
-    schema = app.openapi()
-    operations = [
-        {"method": method.upper(), "path": path, **operation}
-        for path, methods in schema["paths"].items()
-        for method, operation in methods.items()
-    ]
-    shapes = schema["components"]["schemas"]
-    return environment.get_template("api.html").render(
-        schema=schema, operations=operations, shapes=shapes, shape=_shape
-    )
-
-
-def _shape(schema: Mapping[str, Any]) -> str:
-    """A JSON Schema in a few words."""
-    if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
-    if "const" in schema:
-        return repr(schema["const"])
-    if "enum" in schema:
-        return " | ".join(map(repr, schema["enum"]))
-    if "anyOf" in schema:
-        return " | ".join(map(_shape, schema["anyOf"]))
-    if schema.get("type") == "array":
-        return f"[{_shape(schema.get('items', {}))}]"
-    return str(schema.get("format") or schema.get("type") or "any")
-
-
-# Errors
-
-
-def _answer(status: int, what: str, where: str | None = None, fix: str | None = None) -> JSONResponse:
-    return JSONResponse(ErrorAnswer(error=what, where=where, fix=fix).model_dump(), status)
-
-
-def _fluents_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, FluentsError)
-    status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 422)
-    return _answer(status, error.what, error.where, error.fix)
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedError)
-    return _answer(error.status, error.error, fix=error.fix)
-
-
-def _invalid(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return _answer(422, str(first["msg"])[:500], where[:200])
-
-
-def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse(
-        ErrorAnswer(error=str(error.detail)).model_dump(), error.status_code, headers=dict(error.headers or {})
-    )
-
-
-def _bug(_: Request, error: Exception) -> Response:
-    """Told without its words, which may repeat what somebody sent; the log has them."""
-    return _answer(500, f"an error of the server: {type(error).__name__}", fix="see what it printed, and report it")
+    return assembled(app, settings.rules, STATUS, {"/": "index.html"})

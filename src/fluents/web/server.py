@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fluents.errors import InputError
 from fluents.web.application import WebSettings, create_app
-from fluents.web.guard import is_loopback_host
+from fluents.web.guard import Guard, is_loopback_host
 from fluents.web.runner import Broadcast
 from fluents.web.store import Store
 
@@ -94,17 +94,16 @@ def check_host(host: str, tokens: object) -> None:
         )
 
 
-class WebServer(uvicorn.Server):
-    """The application, served. `run(sockets=[…])` returns when `should_exit` is set or the process is told to stop.
+class GuardedServer(uvicorn.Server):
+    """An application, served. `run(sockets=[…])` returns when `should_exit` is set or the process is told to stop.
 
     `announce` is called when requests are answered.
     """
 
-    def __init__(self, store: Store, settings: WebSettings, announce: Callable[[], None] | None = None) -> None:
-        self._broadcast = Broadcast()
+    def __init__(self, app: Guard, announce: Callable[[], None] | None = None) -> None:
         super().__init__(
             uvicorn.Config(
-                create_app(store, settings, self._broadcast),
+                app,
                 http=ImpatientProtocol,
                 ws="none",
                 lifespan="on",
@@ -124,6 +123,14 @@ class WebServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started and self._announce is not None:
             self._announce()
+
+
+class WebServer(GuardedServer):
+    """The web application, served."""
+
+    def __init__(self, store: Store, settings: WebSettings, announce: Callable[[], None] | None = None) -> None:
+        self._broadcast = Broadcast()
+        super().__init__(create_app(store, settings, self._broadcast), announce)
 
     async def shutdown(self, sockets: Any = None) -> None:
         self._broadcast.close()  # first: uvicorn waits for answers that are not whole yet
