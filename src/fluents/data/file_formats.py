@@ -195,14 +195,16 @@ def _unknown(name: str) -> InputError:
 
 # Writing
 
-_OPENPI_FILES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
+OPENPI_FILES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
     f"{name}.jsonl": partial(openpi_write.lines, fields=fields) for name, fields in openpi_write.FILES.items()
 }
-_LINES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
+"""The files of OpenPI: name → the lines of a trace."""
+STEP_LINES: dict[str, Callable[[Trace], Iterator[dict[str, Any]]]] = {
     "openpi-v1.1": partial(openpi_write.lines, fields=openpi_write.COMBINED),
     "openpi-c": openpi_c.lines_of,
     "openpi-c-clustered": openpi_c.clustered_lines_of,
 }
+"""Formats with a line for each step: name → the lines of a trace."""
 Format: TypeAlias = Literal[
     "fluents", "openpi", "openpi-v1.1", "openpi-c", "openpi-c-clustered", "openpi2", "csv", "parquet"
 ]
@@ -223,10 +225,10 @@ def write(records: Iterable[AnyRecord], format: Format, path: str | Path) -> int
                 fix="give the name of a folder",
             )
         folder.mkdir(parents=True, exist_ok=True)
-        for name, lines in _OPENPI_FILES.items():
+        for name, lines in OPENPI_FILES.items():
             _write_lines(traces, lines, folder / name)
-    elif format in _LINES:
-        _write_lines(traces, _LINES[format], path)
+    elif format in STEP_LINES:
+        _write_lines(traces, STEP_LINES[format], path)
     elif format == "openpi2":
         jsonl.write_text(path, json.dumps(openpi2.document(traces), indent=4) + "\n")
     elif format == "csv":

@@ -6,13 +6,14 @@ import codecs
 import io
 import re
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
 from fluents.errors import FluentsError, InputError
 from fluents.jsonl import AnyRecord, open_input, output_path
-from fluents.records import Procedure
+from fluents.records import Procedure, Trace
 
 SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".json", ".jsonl")
 """The files that are read from a folder."""
@@ -38,6 +39,18 @@ def procedures(
     written = {output_path(output) for output in outputs if output and str(output) != "-"}
     files = list(_files(map(str, sources), written, skipped))
     return _unique_ids(_all(files, goal, skipped))
+
+
+def traces(sources: Iterable[str | Path]) -> Iterator[Trace]:
+    """Likewise with the changes of those that have them, as traces."""
+    from fluents.data.datasets import to_trace
+
+    seen: Counter[str] = Counter()
+    for file in _files(map(str, sources), (), None):
+        for trace in map(to_trace, records(file)):
+            seen[trace.id] += 1
+            number = seen[trace.id]
+            yield trace if number == 1 else trace.replace(procedure=trace.procedure.replace(id=f"{trace.id}-{number}"))
 
 
 def _all(files: list[str], goal: str | None, skipped: list[FluentsError] | None) -> Iterator[Procedure]:
