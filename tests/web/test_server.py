@@ -131,7 +131,7 @@ def test_a_store_in_use_is_told(run: Run, tmp_path: Path) -> None:
     with Store(tmp_path / "web.sqlite"):
         done = run("web", "--port", "0", "--store", tmp_path / "web.sqlite")
     assert done.status == 2
-    assert "another `fluents web` is using this store" in done.err
+    assert "another server is using this store" in done.err
 
 
 def test_a_key_goes_nowhere_but_to_the_endpoint(tmp_path: Path) -> None:

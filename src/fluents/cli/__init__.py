@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from fluents.cli import (
+    annotate,
     ask,
     batch,
     canonicalise,
@@ -87,6 +88,7 @@ app.command("web")(web.web)
 app.command("batch")(batch.batch)
 app.command("query")(batch.query)
 app.command("serve-model")(serve_model.serve_model)
+app.add_typer(annotate.app, name="annotate")
 app.add_typer(data.app, name="data")
 app.add_typer(eval_.app, name="eval")
 app.add_typer(train.app, name="train")

@@ -1,4 +1,5 @@
-"""The whole store as one file: gzipped JSONL, a line for every row, written and read bit by bit."""
+"""The documents of a store with all that belongs to them as one file: gzipped JSONL, a line for every row, written and
+read bit by bit. Annotation projects are not in it: each has a file of its own, its history."""
 
 from __future__ import annotations
 

@@ -41,25 +41,26 @@ def storable(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
-def default_url() -> str:
-    """FLUENTS_STORE, or a file in the user's data folder."""
+def default_url(name: str = "web.sqlite") -> str:
+    """FLUENTS_STORE, or a file of this name in the user's data folder."""
     if address := os.environ.get("FLUENTS_STORE"):
         return address
     from platformdirs import user_data_path
 
-    return str(user_data_path("fluents", appauthor=False) / "web.sqlite")
+    return str(user_data_path("fluents", appauthor=False) / name)
 
 
 class Store:
     """An open store, brought up to the newest schema. Close it, or use it in a `with` block.
 
-    `address` is a file, or the address of a PostgreSQL database: postgresql://user@host/database.
+    `address` is a file, or the address of a PostgreSQL database: postgresql://user@host/database. A server holds its
+    store, and no other server can open it then; commands that look something up open it `beside` the server.
 
     >>> with Store("web.sqlite") as store, store.writing() as session:
     ...     session.add(row)
     """
 
-    def __init__(self, address: str | Path) -> None:
+    def __init__(self, address: str | Path, *, beside: bool = False) -> None:
         self._url = _url(str(address))
         self.kind: Literal["sqlite", "postgresql"] = (
             "sqlite" if self._url.get_backend_name() == "sqlite" else "postgresql"
@@ -69,7 +70,8 @@ class Store:
         self._held: Connection | None = None
         self._engine = self._open()
         try:
-            self._hold()
+            if not beside:
+                self._hold()
             self._upgrade()
         except BaseException:
             self.close()
@@ -135,14 +137,14 @@ class Store:
             try:
                 self._file_lock.acquire(timeout=0)
             except Timeout:
-                raise StoreError("another `fluents web` is using this store", where=self.name, fix=fix) from None
+                raise StoreError("another server is using this store", where=self.name, fix=fix) from None
             except OSError as error:
                 raise StoreError(f"cannot open the store: {error.strerror}", where=self.name) from None
             return
         try:
             self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             if not self._held.scalar(text("SELECT pg_try_advisory_lock(:n)"), {"n": LOCK}):
-                raise StoreError("another `fluents web` is using this store", where=self.name, fix=fix)
+                raise StoreError("another server is using this store", where=self.name, fix=fix)
         except OperationalError as error:
             raise self._unreachable(error) from None
 
@@ -163,7 +165,7 @@ class Store:
             raise self._unreachable(error) from None
         except DatabaseError as error:
             raise StoreError(
-                f"this database is not a store of `fluents web`: {error.orig}",
+                f"this database is not a store of fluents: {error.orig}",
                 where=self.name,
                 fix="name another `store`",
             ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
+import fluents.web.annotation_tables  # noqa: F401 - its tables are in the metadata, too
 from fluents.web.tables import Base
 
 context.configure(

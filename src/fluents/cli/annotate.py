@@ -1,0 +1,368 @@
+"""fluents annotate new | serve | invite | status | export | import"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from fluents import jsonl
+from fluents.cli.command import AsJson, show, show_json, tell
+from fluents.errors import InputError, needs_extra
+from fluents.text.names import counted
+
+if TYPE_CHECKING:
+    from fluents.annotation.design import ProjectDesign
+    from fluents.records import Trace
+    from fluents.web.store import Store
+
+PORT = 8766
+ADDRESS = f"http://127.0.0.1:{PORT}"
+
+app = typer.Typer(
+    help="Make datasets with people: projects, a server for annotators, exports. Needs the extra `web`.",
+    no_args_is_help=True,
+)
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="Database of the projects: a file, or postgresql://user@host/database. Default: $FLUENTS_STORE, or else "
+        "a file in your data folder.",
+    ),
+]
+ProjectArgument = Annotated[
+    str | None, typer.Argument(metavar="PROJECT", help="Name of the project. Default: the only one in the store.")
+]
+AddressOption = Annotated[
+    str, typer.Option("--address", metavar="URL", help="Address at which annotators reach `fluents annotate serve`.")
+]
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the project.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(help="Procedures: texts, web pages, folders, files of traces, or datasets such as openpi:dev."),
+    ],
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Stages in order, joined by commas: select, author, audit, vet, clean-procedures, clean-steps, "
+            "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct.",
+        ),
+    ] = None,
+    design: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Read the stages and their settings from a JSON file instead of --stages."),
+    ] = None,
+    guideline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Text that annotators see beside every item.")
+    ] = None,
+    consent: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Text that annotators must agree to before they begin.")
+    ] = None,
+    draft: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Traces to correct (stage `correct`), and to remind annotators of."),
+    ] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="Predictions to judge (stages `judge` and `hallucinations`). Repeat for several systems.",
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything that is shuffled or sampled.")] = None,
+    address: AddressOption = ADDRESS,
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a project, open its first stage, and print the link by which its owner joins.
+
+    The link works while `fluents annotate serve` runs. The owner invites annotators, opens the next stage and exports
+    the results, in the browser or with the other commands.
+
+    Example: `fluents annotate new soups recipes/ --stages author,vet --guideline guide.md`
+
+    Example: `fluents annotate new check openpi:dev --stages judge --system mine=mine.jsonl`
+    """
+    from fluents.data.inputs import traces
+
+    chosen = _design(name, stages, design, guideline, consent, seed)
+    drafts = list(_read_traces(draft)) if draft else []
+    systems = {one: list(_read_traces(file)) for one, file in map(_system, system or ())}
+    with _beside(store) as opened:
+        from fluents.web.annotation_members import Members
+        from fluents.web.annotation_projects import Projects
+
+        project = Projects(opened).create(chosen, list(traces(sources)), drafts=drafts, systems=systems)
+        link = _link(address, Members(opened).invite(project.id, "owner"))
+        [stage] = Projects(opened).progress(project.id)
+    if as_json:
+        show_json({"project": project.name, "id": project.id, "items": stage.items, "link": link, "store": opened.name})
+        return
+    print(f"created the project {project.name}: {counted(stage.items, 'item')} in stage 1")
+    print(f"start the server:  fluents annotate serve{'' if store is None else f' --store {store}'}")
+    print(f"then join as owner: {link}")
+
+
+def _design(
+    name: str, stages: str | None, file: Path | None, guideline: Path | None, consent: Path | None, seed: int | None
+) -> ProjectDesign:
+    from fluents.annotation.design import design_of, read_design
+
+    if (stages is None) == (file is None):
+        raise InputError("give either `stages` or `design`", fix="for example: --stages author,vet")
+    given: dict[str, Any] = {} if seed is None else {"seed": seed}
+    for field, path in (("guideline", guideline), ("consent", consent)):
+        if path is not None:
+            with jsonl.open_input(path) as stream:
+                given[field] = jsonl.decoded(stream.read(jsonl.MAX_LINE_BYTES), str(path))
+    if file is None:
+        return design_of(name, stages or "", **given)
+    with jsonl.wrong_shape_is_input_error("not a design of an annotation project", str(file)):
+        return read_design(file).replace(name=name, **given)
+
+
+def _system(given: str) -> tuple[str, str]:
+    name, found, file = given.partition("=")
+    if not (found and name and file):
+        raise InputError(f"`system` must be NAME=FILE, not {given!r:.100}", fix="for example: --system mine=mine.jsonl")
+    return name, file
+
+
+def _read_traces(source: str) -> Iterator[Trace]:
+    from fluents.data.file_formats import read_traces
+
+    return read_traces(source)
+
+
+def _link(address: str, code: str) -> str:
+    """In the fragment, the code does not travel to any server but ours."""
+    return f"{address.rstrip('/')}/?join#{code}"
+
+
+@contextmanager
+def _beside(address: str | None) -> Iterator[Store]:
+    """The store, also while a server has it open."""
+    with needs_extra("web"):
+        from fluents.web.store import Store, default_url
+    with Store(address or default_url("annotation.sqlite"), beside=True) as opened:
+        yield opened
+
+
+@app.command()
+def serve(
+    project: Annotated[
+        str | None, typer.Argument(metavar="PROJECT", help="Serve only this project. Default: all in the store.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = PORT,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. The connection is not encrypted: for other machines, use an HTTPS proxy."
+        ),
+    ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also accept requests to this host name. Repeat for several."),
+    ] = None,
+    lease: Annotated[
+        float, typer.Option(metavar="MINUTES", min=0.05, help="How long an annotator holds an item without a decision.")
+    ] = 15.0,
+    open_page: Annotated[
+        bool | None,
+        typer.Option(
+            "--open/--no-open",
+            help="Open the page in the browser, or not. Default: open it if started from a terminal.",
+        ),
+    ] = None,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+) -> None:
+    """Serve the page and the API for annotators, until Ctrl-C. Every decision is stored before it is acknowledged.
+
+    Nobody gets in without an invitation. A project that has no owner yet gets a link for its owner.
+
+    Example: `fluents annotate serve`
+
+    Example: `fluents annotate serve soups --port 9000 --store postgresql://me@db/annotation`
+    """
+    with needs_extra("web"):
+        from fluents.web.annotation_application import AnnotationSettings, create_annotation_app
+        from fluents.web.annotation_members import Members
+        from fluents.web.annotation_projects import Projects
+        from fluents.web.guard import GuardRules, is_loopback_host
+        from fluents.web.server import GuardedServer, listening_socket
+        from fluents.web.store import Store, default_url
+
+    names = frozenset(name.lower() for name in (host, *(allow_host or ())))
+    rules = GuardRules(hosts=names, any_address=not is_loopback_host(host))
+    with listening_socket(host, port) as listening, Store(store or default_url("annotation.sqlite")) as opened:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}/"
+        only = None if project is None else Projects(opened).named(project)
+        served = [only] if only else Projects(opened).all()
+        if not served:
+            tell("there is no project in this store yet; create one with `fluents annotate new`")
+        members = Members(opened)
+        links = {
+            one.name: _link(address, members.invite(one.id, "owner"))
+            for one in served
+            if not any(member.role == "owner" for member in members.all(one.id))
+        }
+
+        def announce() -> None:
+            if as_json:
+                show_json({"address": address, "store": opened.name, "owner_links": links})
+            else:
+                print(f"annotators reach the server at {address}")
+                for name, link in links.items():
+                    print(f"join as owner of {name}: {link}")
+                print(f"decisions are kept in {opened.name}\npress Ctrl-C to stop")
+            sys.stdout.flush()
+            if open_page or (open_page is None and sys.stdout.isatty()):
+                import webbrowser
+
+                webbrowser.open(next(iter(links.values()), address))
+
+        settings = AnnotationSettings(rules, lease * 60, None if only is None else only.id)
+        try:
+            GuardedServer(create_annotation_app(opened, settings), announce).run(sockets=[listening])
+        except KeyboardInterrupt:
+            tell("stopped; all decisions are stored")
+
+
+@app.command()
+def invite(
+    project: ProjectArgument = None,
+    role: Annotated[
+        Literal["annotator", "adjudicator", "owner"],
+        typer.Option(help="What people who join by the link may do; each role may do all that the one before it may."),
+    ] = "annotator",
+    uses: Annotated[int, typer.Option(min=1, max=1000, help="How many people can join by the link.")] = 1,
+    member: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Let a member such as A3 in again, on another machine for instance."),
+    ] = None,
+    address: AddressOption = ADDRESS,
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a link by which people join a project.
+
+    Example: `fluents annotate invite soups --uses 20 --address https://annotate.example.org`
+    """
+    with _beside(store) as opened:
+        from fluents.web.annotation_members import Members
+        from fluents.web.annotation_projects import Projects
+
+        found = Projects(opened).named(project)
+        link = _link(address, Members(opened).invite(found.id, role, uses, member))
+    if as_json:
+        show_json({"project": found.name, "link": link, "role": role, "uses": uses, "member": member})
+    else:
+        print(link)
+
+
+@app.command()
+def status(project: ProjectArgument = None, store: StoreOption = None, as_json: AsJson = False) -> None:
+    """Show how far each stage of a project has come, and what each member has done.
+
+    Example: `fluents annotate status soups`
+    """
+    with _beside(store) as opened:
+        from fluents.web.annotation_decisions import Decisions
+        from fluents.web.annotation_members import Members
+        from fluents.web.annotation_places import Places
+        from fluents.web.annotation_projects import Projects, stage_rows
+
+        projects = Projects(opened)
+        found = projects.named(project)
+        stages = stage_rows(found, projects.progress(found.id))
+        tallies = Decisions(opened, Places(opened)).tallies(found.id)
+        people = [
+            {"id": one.pseudonym, "name": one.name, "role": one.role, "done": tallies[one.id].done}
+            for one in Members(opened).all(found.id)
+        ]
+    if as_json:
+        show_json({"project": found.name, "stages": stages, "people": people})
+        return
+    from fluents.report.terminal import table_of
+
+    for rows, words in ((stages, 3), (people, 3)):
+        if rows:
+            show(table_of(tuple(rows[0]), ([str(value) for value in row.values()] for row in rows), words=words))
+
+
+@app.command()
+def export(
+    project: ProjectArgument = None,
+    format: Annotated[
+        Literal["fluents", "openpi", "openpi-c", "openpi2", "history"],
+        typer.Option(
+            help="fluents, openpi (a zip archive of four files), openpi-c, openpi2, or history: everything that was "
+            "decided, by whom and when."
+        ),
+    ] = "fluents",
+    pseudonymous: Annotated[
+        bool, typer.Option("--pseudonymous", help="With --format history: leave out the names of people.")
+    ] = False,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE. Default: standard output.")
+    ] = "-",
+    store: StoreOption = None,
+) -> None:
+    """Write the results of a project so far, or its whole history.
+
+    `fluents annotate import` reads a history back without loss.
+
+    Example: `fluents annotate export soups --format openpi-c -o soups.jsonl`
+    """
+    with _beside(store) as opened:
+        from fluents.web.annotation_export import exported
+        from fluents.web.annotation_projects import Projects
+
+        found = Projects(opened).named(project)
+        with jsonl.atomic_output(output) as stream:
+            for part in exported(opened, found, format, pseudonymous=pseudonymous):
+                stream.write(part)
+    if output != "-":
+        tell(f"wrote {found.name} to {output}")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(help="History, as `fluents annotate export --format history` writes it.")],
+    name: Annotated[str | None, typer.Option(help="Name of the project. Default: as in the file.")] = None,
+    address: AddressOption = ADDRESS,
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a project from the history of another, with all its decisions, and print a link for its owner.
+
+    Tokens are not part of a history; `fluents annotate invite --member A3` lets a member in again.
+
+    Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
+    """
+    with _beside(store) as opened:
+        from fluents.web.annotation_history import read_history
+        from fluents.web.annotation_members import Members
+
+        found = read_history(opened, jsonl.read_lines(file), name)
+        members = Members(opened)
+        owner = next((one for one in members.all(found.id) if one.role == "owner"), None)
+        link = _link(address, members.invite(found.id, "owner", member=None if owner is None else owner.pseudonym))
+    if as_json:
+        show_json({"project": found.name, "id": found.id, "link": link, "store": opened.name})
+    else:
+        print(f"imported the project {found.name}; join as its owner: {link}")

@@ -1,0 +1,215 @@
+"""The API for those who annotate: joining, the next item, decisions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from fluents.version import __version__
+from fluents.web import annotation_owner_api
+from fluents.web.annotation_decisions import UNDOABLE, Judgement
+from fluents.web.annotation_members import Member
+from fluents.web.annotation_resources import (
+    AnnotationHealth,
+    DecisionGiven,
+    DecisionKept,
+    DecisionListed,
+    DecisionUndone,
+    GuidelineText,
+    Handed,
+    Joined,
+    JoinGiven,
+    KeysGiven,
+    LeaseShown,
+    Me,
+    MyWork,
+    NextGiven,
+    ProjectInfo,
+    UndoGiven,
+)
+from fluents.web.annotation_services import (
+    COOKIE,
+    Annotating,
+    AnnotationServices,
+    Annotator,
+    Someone,
+    decisions_listed,
+    handed,
+    member_info,
+    remember,
+    stage_infos,
+)
+from fluents.web.guard import RefusedError
+from fluents.web.resources import ErrorAnswer, SignIn
+
+ItemPath = Annotated[str, Path(pattern="^[0-9a-f]{20}$", examples=["0123456789abcdef0123"])]
+DecisionPath = Annotated[str, Path(pattern="^[A-Za-z0-9_-]{8,64}$", examples=["decision-0001"])]
+BesidesQuery = Annotated[list[Annotated[str, Query(pattern="^[0-9a-f]{20}$")]], Query(max_length=50)]
+NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing is left to do"}}
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer} for status in (400, 401, 403, 404, 408, 409, 413, 422)
+}
+router = APIRouter(prefix="/api/v1/annotation", responses=_ERRORS)
+
+
+@router.get("/health")
+def health(services: Annotating) -> AnnotationHealth:
+    """Whether the server works."""
+    services.projects.all()
+    return AnnotationHealth(status="ok", version=__version__, store=services.store.kind)
+
+
+# Who I am
+
+
+@router.post("/join", status_code=201)
+def join(services: Annotating, given: JoinGiven, request: Request, response: Response) -> Joined:
+    """Become a member of a project by an invitation. The token is also set as a cookie, for the page."""
+    member, token = services.members.join(given.invitation, given.name, consented=given.consent)
+    remember(response, request, token)
+    project = services.projects.get(member.project)
+    return Joined(
+        member=member_info(member),
+        role=member.role,
+        project=ProjectInfo(id=project.id, name=project.name),
+        token=token,
+    )
+
+
+@router.post("/session", status_code=204)
+def sign_in(services: Annotating, given: SignIn, request: Request) -> Response:
+    """Exchange a token for a cookie, so that the page need not keep it."""
+    services.member(given.token)
+    answer = Response(status_code=204)
+    remember(answer, request, given.token)
+    return answer
+
+
+@router.delete("/session", status_code=204)
+def sign_out() -> Response:
+    """Forget the cookie."""
+    answer = Response(status_code=204)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+@router.get("/me")
+def me(services: Annotating, member: Someone) -> Me:
+    """Who I am, what the project is, and how far it has come."""
+    project = services.projects.get(member.project)
+    stages = stage_infos(services, project)
+    now = next((stage.number for stage in stages if stage.state == "open"), None)
+    guideline = services.projects.guideline(project.id)
+    tally = services.decisions.tally(member)
+    return Me(
+        member=member_info(member),
+        project=ProjectInfo(id=project.id, name=project.name),
+        stage=None if now is None else {"number": now, **project.design.stage(now).model_dump(mode="json")},
+        stages=stages,
+        guideline=GuidelineText(version=guideline.version, text=guideline.text),
+        consent=project.design.consent,
+        consented=member.consented is not None or project.design.consent is None,
+        mine=MyWork(done=tally.done, today=tally.today),
+        keys=member.keys,
+    )
+
+
+@router.put("/me/keys", status_code=204)
+def set_keys(services: Annotating, member: Someone, given: KeysGiven) -> Response:
+    """Keep which key does what, in place of what was kept before."""
+    services.members.set_keys(member, given)
+    return Response(status_code=204)
+
+
+@router.post("/me/consent", status_code=204)
+def consent(services: Annotating, member: Someone) -> Response:
+    """Agree to the terms of the project."""
+    services.members.consent(member)
+    return Response(status_code=204)
+
+
+# Items
+
+
+@router.post("/next", response_model=Handed, responses=NOTHING)
+def next_item(services: Annotating, member: Annotator, given: NextGiven) -> Handed | Response:
+    """The next item for me: one that I hold already, or one with a free place, which is then mine for some time."""
+    lease = services.places.next(member, given.besides, given.release, given.stage)
+    return Response(status_code=204) if lease is None else handed(lease)
+
+
+@router.get("/items/{item_id}")
+def show_item(services: Annotating, member: Annotator, item_id: ItemPath) -> Handed:
+    """An item that I have or had. Adjudicators can see every item of their project."""
+    return handed(services.places.show(member, item_id))
+
+
+@router.post("/items/{item_id}/renew")
+def renew(services: Annotating, member: Annotator, item_id: ItemPath) -> LeaseShown:
+    """Hold an item for longer."""
+    return LeaseShown(until=services.places.renew(member, item_id).until)
+
+
+@router.post("/items/{item_id}/release", status_code=204)
+def release(services: Annotating, member: Annotator, item_id: ItemPath) -> Response:
+    """Give an item back undecided."""
+    services.places.release(member, item_id)
+    return Response(status_code=204)
+
+
+# Decisions
+
+
+@router.post("/decisions", status_code=201, responses={200: {"model": DecisionKept}})
+def decide(
+    services: Annotating,
+    member: Annotator,
+    given: DecisionGiven,
+    response: Response,
+    next: bool = False,
+    besides: BesidesQuery = [],  # noqa: B006 - FastAPI copies it
+) -> DecisionKept:
+    """Decide on an item. The same decision sent again is kept once; another one with its id is refused."""
+    if (given.adjudicates or given.checks) and not member.may("adjudicator"):
+        raise RefusedError(403, "only the project's adjudicator may do this")
+    kept = services.decisions.give(member, Judgement(**given.model_dump()))
+    response.status_code = 201 if kept.is_new else 200
+    following = _following(services, member, besides) if next else None
+    return DecisionKept(id=kept.decision.id, number=kept.number, time=kept.decision.time, next=following)
+
+
+def _following(services: AnnotationServices, member: Member, besides: list[str]) -> Handed | None:
+    lease = services.places.next(member, besides)
+    return None if lease is None else handed(lease)
+
+
+@router.post("/decisions/{decision_id}/undo", status_code=201, responses={200: {"model": DecisionUndone}})
+def undo(
+    services: Annotating, member: Annotator, decision_id: DecisionPath, given: UndoGiven, response: Response
+) -> DecisionUndone:
+    """Take back one of my latest twenty decisions. It stays in the history, as does its undoing."""
+    kept = services.decisions.undo(member, decision_id, given.id)
+    response.status_code = 201 if kept.is_new else 200
+    again = handed(services.places.show(member, kept.decision.item))
+    return DecisionUndone(
+        id=kept.decision.id,
+        number=kept.number,
+        time=kept.decision.time,
+        item=again.item,
+        lease=again.lease,
+        answer=again.answer,
+    )
+
+
+@router.get("/mine")
+def mine(
+    services: Annotating, member: Someone, limit: Annotated[int, Query(ge=1, le=100)] = UNDOABLE
+) -> list[DecisionListed]:
+    """My latest decisions, newest first."""
+    project = services.projects.get(member.project)
+    return decisions_listed(project, services.decisions.mine(member, limit))
+
+
+router.include_router(annotation_owner_api.router)

@@ -1,0 +1,44 @@
+"""The application of annotation projects: the store's parts and the API, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+
+from fluents.errors import FluentsError
+from fluents.web.annotation_api import router
+from fluents.web.annotation_decisions import Decisions
+from fluents.web.annotation_members import InvitationError, Members
+from fluents.web.annotation_places import LEASE, Places
+from fluents.web.annotation_projects import ConflictError, Projects
+from fluents.web.annotation_services import AnnotationServices
+from fluents.web.assembly import ABOUT, assembled
+from fluents.web.guard import Guard, GuardRules
+from fluents.web.store import NotFoundError, Store
+
+ANNOTATION_STATUS: Mapping[type[FluentsError], int] = {NotFoundError: 404, ConflictError: 409, InvitationError: 403}
+PAGE = "annotate/index.html"
+
+
+@dataclass(frozen=True)
+class AnnotationSettings:
+    """What a server of annotation projects is started with, beside its address."""
+
+    rules: GuardRules = field(default_factory=GuardRules)
+    lease_seconds: float = LEASE
+    """How long somebody holds an item that they neither decide on nor ask to hold for longer."""
+    only: str | None = None
+    """The id of the one project to serve; None for all."""
+
+
+def create_annotation_app(store: Store, settings: AnnotationSettings) -> Guard:
+    """The application on an open store."""
+    places = Places(store, settings.lease_seconds)
+    app = FastAPI(**ABOUT, summary="Annotation projects: people decide, and data comes of it.")
+    app.state.services = AnnotationServices(
+        store, Projects(store), Members(store), places, Decisions(store, places), settings.only
+    )
+    app.include_router(router)
+    return assembled(app, settings.rules, ANNOTATION_STATUS, {"/": PAGE, "/annotate": PAGE})

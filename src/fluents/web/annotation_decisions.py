@@ -1,0 +1,254 @@
+"""Decisions: each is kept once, at once and for ever; what counts of them fills the places of the item."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from fluents.annotation.forms import check_answer
+from fluents.annotation.items import Decision, Item, is_decided, latest
+from fluents.web.annotation_members import Member
+from fluents.web.annotation_places import Places, free_place, own_place, tried_again
+from fluents.web.annotation_projects import (
+    ConflictError,
+    decision_of,
+    decisions_of,
+    guideline_version,
+    lock_project,
+    new_place,
+    stage_now,
+)
+from fluents.web.annotation_tables import DecisionRow, ItemRow, MemberRow, PlaceRow
+from fluents.web.store import NotFoundError, Store
+
+UNDOABLE = 20
+"""How many of a member's latest decisions can be undone."""
+DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a client sends as a decision."""
+
+    id: str
+    item: str
+    answer: Mapping[str, Any]
+    seconds: float | None = None
+    undoes: str | None = None
+    adjudicates: bool = False
+    checks: bool = False
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A decision that is kept."""
+
+    decision: Decision
+    number: int
+    is_new: bool
+    """False of one that was there already: the client sent it again."""
+
+
+@dataclass(frozen=True)
+class DecisionEntry:
+    """A decision in a list, with what people want to know about it."""
+
+    decision: Decision
+    number: int
+    stage: int
+    undone: bool
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a member has done."""
+
+    done: int
+    today: int
+    last: float | None = None
+    """When they decided last."""
+
+
+class Decisions:
+    """The decisions of all projects in a store."""
+
+    def __init__(self, store: Store, places: Places, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._places, self._clock = store, places, clock
+
+    def give(self, member: Member, given: Judgement) -> Receipt:
+        """Keep a decision. The same again is not kept twice; another one with the same id is refused."""
+        return tried_again(lambda: self._give(member, given))
+
+    def _give(self, member: Member, given: Judgement) -> Receipt:
+        with self._store.writing() as session:
+            lock_project(session, member.project, shared=True)
+            row = _item_row(session, member.project, given.item)
+            item = Item.model_validate_json(row.record)
+            answer = {} if given.undoes is not None and not given.answer else check_answer(item, given.answer)
+            if (kept := _with_id(session, member.project, given.id)) is not None:
+                return _again(kept, member, given, answer)
+            _check_stage(session, row)
+            if given.undoes is not None:
+                _check_undo(session, member, given)
+            decision = DecisionRow(
+                project_id=member.project,
+                id=given.id,
+                item_id=item.id,
+                author_id=member.id,
+                answer=json.dumps(answer),
+                time=self._clock(),
+                seconds=given.seconds,
+                undoes=given.undoes,
+                adjudicates=given.adjudicates,
+                checks=given.checks,
+                guideline=guideline_version(session, member.project),
+            )
+            session.add(decision)
+            session.flush()
+            self._settle(session, member, row, item)
+            return Receipt(decision_of(decision, member.number), decision.number, is_new=True)
+
+    def undo(self, member: Member, decision_id: str, new_id: str) -> Receipt:
+        """Take a decision back. What the member said before it counts again; otherwise the item is theirs to decide."""
+        with self._store.reading() as session:
+            found = _with_id(session, member.project, decision_id)
+            if found is None or found.author_id != member.id:
+                raise NotFoundError("there is no such decision of yours")
+            given = Judgement(new_id, found.item_id, {}, None, decision_id, found.adjudicates, found.checks)
+        return self.give(member, given)
+
+    def _settle(self, session: Session, member: Member, row: ItemRow, item: Item) -> None:
+        """Make the places of an item agree with the decisions on it."""
+        decisions = list(decisions_of(session, member.project, DecisionRow.item_id == item.id))
+        counts = [
+            one
+            for one in latest(decisions)
+            if one.author == member.pseudonym and not one.adjudicates and not one.checks
+        ]
+        place = own_place(session, member, item.id)
+        if counts:
+            place = place or free_place(session, member, item.id)
+            if place is None:
+                raise ConflictError(
+                    "this item has all the decisions it needs: your time for it was over, and somebody else decided",
+                    fix="go on to the next item",
+                )
+            place.holder, place.until, place.decision = member.id, None, counts[0].id
+        elif place is not None and place.decision is not None:
+            place.until, place.decision = self._places.ends, None
+        row.decided = is_decided(item, decisions)
+        session.flush()
+        _keep_free_places(session, row, item)
+
+    # Lists
+
+    def mine(self, member: Member, limit: int = UNDOABLE) -> list[DecisionEntry]:
+        """A member's latest decisions, newest first, without those that only undo another."""
+        with self._store.reading() as session:
+            return _entries(session, DecisionRow.author_id == member.id, DecisionRow.undoes.is_(None), limit=limit)
+
+    def audit(self, project_id: str, offset: int = 0, limit: int = 100) -> tuple[list[DecisionEntry], int]:
+        """All decisions of a project, newest first, and how many there are."""
+        with self._store.reading() as session:
+            total = session.scalar(select(func.count()).where(DecisionRow.project_id == project_id))
+            found = _entries(session, DecisionRow.project_id == project_id, limit=limit, offset=offset)
+            return found, total or 0
+
+    def tally(self, member: Member) -> Tally:
+        """How many items a member has decided, in all and since midnight (UTC), and when last."""
+        with self._store.reading() as session:
+            return self._tally(session, member.id)
+
+    def tallies(self, project_id: str) -> dict[str, Tally]:
+        """The same for all members of a project, by their ids."""
+        with self._store.reading() as session:
+            members = session.scalars(select(MemberRow.id).where(MemberRow.project_id == project_id)).all()
+            return {member: self._tally(session, member) for member in members}
+
+    def _tally(self, session: Session, member: str) -> Tally:
+        filled = (PlaceRow.holder == member) & PlaceRow.until.is_(None)
+        done = session.scalar(select(func.count()).select_from(PlaceRow).where(filled))
+        same = (PlaceRow.project_id == DecisionRow.project_id) & (PlaceRow.item_id == DecisionRow.item_id)
+        made = (DecisionRow.author_id == member) & (DecisionRow.time >= self._clock() // DAY * DAY)
+        today = select(func.count(DecisionRow.item_id.distinct())).join(PlaceRow, same & filled).where(made)
+        last = select(func.max(DecisionRow.time)).where(DecisionRow.author_id == member)
+        return Tally(done or 0, session.scalar(today) or 0, session.scalar(last))
+
+
+def _keep_free_places(session: Session, row: ItemRow, item: Item) -> None:
+    """An item that is decided has no free places; another has as many places as it needs."""
+    of_item = (PlaceRow.project_id == row.project_id) & (PlaceRow.item_id == row.id)
+    if row.decided:
+        session.execute(delete(PlaceRow).where(of_item, PlaceRow.holder.is_(None)))
+        return
+    missing = set(range(item.judges)) - set(session.scalars(select(PlaceRow.number).where(of_item)))
+    if missing:
+        places = [new_place(row.project_id, row.stage, item, row.number, number) for number in sorted(missing)]
+        session.execute(insert(PlaceRow), places)
+
+
+def _with_id(session: Session, project_id: str, decision_id: str) -> DecisionRow | None:
+    return session.scalar(
+        select(DecisionRow).where(DecisionRow.project_id == project_id, DecisionRow.id == decision_id)
+    )
+
+
+def _again(kept: DecisionRow, member: Member, given: Judgement, answer: Mapping[str, Any]) -> Receipt:
+    """The decision that is there, if it is the same."""
+    known = decision_of(kept, member.number)
+    sent = (given.item, member.id, answer, given.undoes, given.adjudicates, given.checks)
+    if sent != (known.item, kept.author_id, known.answer, known.undoes, known.adjudicates, known.checks):
+        raise ConflictError("another decision has this id", fix="make a new id for each decision")
+    return Receipt(known, kept.number, is_new=False)
+
+
+def _item_row(session: Session, project_id: str, item_id: str) -> ItemRow:
+    chosen = select(ItemRow).where(ItemRow.project_id == project_id, ItemRow.id == item_id)
+    row = session.scalar(chosen.with_for_update())
+    if row is None:
+        raise NotFoundError("there is no such item")
+    return row
+
+
+def _check_stage(session: Session, row: ItemRow) -> None:
+    now = stage_now(session, row.project_id)
+    if now is None or now.number != row.stage:
+        raise ConflictError(f"stage {row.stage} is closed", fix="go on to the next item")
+
+
+def _check_undo(session: Session, member: Member, given: Judgement) -> None:
+    """Only one's own, only on the same item, and only one of the latest of its sort."""
+    undone = _with_id(session, member.project, str(given.undoes))
+    if undone is None or undone.author_id != member.id or undone.item_id != given.item:
+        raise NotFoundError("there is no such decision of yours on this item")
+    sort = DecisionRow.undoes.is_(None) if undone.undoes is None else DecisionRow.undoes.is_not(None)
+    newer = session.scalar(
+        select(func.count()).where(DecisionRow.author_id == member.id, sort, DecisionRow.number > undone.number)
+    )
+    if (newer or 0) >= UNDOABLE:
+        raise ConflictError(f"only the latest {UNDOABLE} decisions can be undone", fix="decide on the item again")
+
+
+def _entries(session: Session, *where: Any, limit: int, offset: int = 0) -> list[DecisionEntry]:
+    same = (ItemRow.project_id == DecisionRow.project_id) & (ItemRow.id == DecisionRow.item_id)
+    chosen = select(DecisionRow, ItemRow.stage, MemberRow.number).join(ItemRow, same).join(MemberRow).where(*where)
+    rows = session.execute(chosen.order_by(DecisionRow.number.desc()).offset(offset).limit(limit)).all()
+    undone = _undone(session, rows[0][0].project_id, [row.id for row, _, _ in rows]) if rows else set()
+    return [DecisionEntry(decision_of(row, author), row.number, stage, row.id in undone) for row, stage, author in rows]
+
+
+def _undone(session: Session, project_id: str, ids: Sequence[str]) -> set[str]:
+    """Those of the decisions that were undone, and whose undoing was not undone itself."""
+    if not ids:
+        return set()
+    chosen = select(DecisionRow.id, DecisionRow.undoes)
+    chosen = chosen.where(DecisionRow.project_id == project_id, DecisionRow.undoes.in_(ids))
+    undoing = dict(session.execute(chosen).all())
+    taken_back = _undone(session, project_id, list(undoing))
+    return {str(undone) for one, undone in undoing.items() if one not in taken_back}

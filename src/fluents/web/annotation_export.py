@@ -1,0 +1,43 @@
+"""What a project of the store leaves, as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fluents.annotation import stages
+from fluents.annotation.export import ExportFormat, written
+from fluents.records import Trace
+from fluents.web.annotation_history import history_lines
+from fluents.web.annotation_projects import (
+    Project,
+    decisions_of,
+    items_of,
+    of_stage,
+    stage_now,
+    traces_of,
+)
+from fluents.web.store import Store
+
+
+def exported(store: Store, project: Project, format: ExportFormat, *, pseudonymous: bool = False) -> Iterator[bytes]:
+    """The file, part by part. `pseudonymous` leaves the names of people out of the history; results have none."""
+    if format == "history":
+        return history_lines(store, project, pseudonymous=pseudonymous)
+    return written(lambda: results(store, project), format)
+
+
+def results(store: Store, project: Project) -> Iterator[Trace]:
+    """The traces as they are now: those that the last closed stage left, and what the decisions of the open one make of
+    them."""
+    with store.reading() as session:
+        now = stage_now(session, project.id)
+        if now is None:
+            yield from traces_of(session, project.id, "stage", str(len(project.design.stages) + 1))
+            return
+        yield from stages.outcome(
+            project.design,
+            now.number,
+            traces_of(session, project.id, "stage", str(now.number)),
+            items_of(session, project.id, now.number),
+            decisions_of(session, project.id, of_stage(now.number)),
+        ).traces

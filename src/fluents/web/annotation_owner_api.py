@@ -1,0 +1,103 @@
+"""The API for those who run a project: stages, people, guideline, agreement, exports."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from fluents.annotation.export import MEDIA_TYPES, SUFFIXES, ExportFormat
+from fluents.records import id_from
+from fluents.web.annotation_export import exported
+from fluents.web.annotation_resources import (
+    AuditPage,
+    GuidelineGiven,
+    GuidelineText,
+    InvitationGiven,
+    InvitationMade,
+    PersonProgress,
+    StageInfo,
+    StageOpened,
+    StageOpenGiven,
+)
+from fluents.web.annotation_services import (
+    Annotating,
+    Owner,
+    decisions_listed,
+    stage_infos,
+)
+
+router = APIRouter()
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+Limit = Annotated[int, Query(ge=1, le=100)]
+
+
+@router.post("/stages/open")
+def open_stage(services: Annotating, member: Owner, given: StageOpenGiven) -> StageOpened:
+    """Close the open stage, and open the next one with items made from its outcome."""
+    number = services.projects.open_next(member.project, force=given.force)
+    stages = stage_infos(services, services.projects.get(member.project))
+    return StageOpened(stage=None if number is None else stages[number - 1])
+
+
+@router.get("/progress")
+def progress(services: Annotating, member: Owner) -> list[StageInfo]:
+    """How far each stage has come."""
+    return stage_infos(services, services.projects.get(member.project))
+
+
+@router.get("/people")
+def people(services: Annotating, member: Owner) -> list[PersonProgress]:
+    """The members of the project, and what each has done."""
+    tallies = services.decisions.tallies(member.project)
+    return [
+        PersonProgress(
+            id=one.id,
+            name=one.name,
+            role=one.role,
+            pseudonym=one.pseudonym,
+            joined=one.joined,
+            consented=one.consented is not None,
+            done=tallies[one.id].done,
+            today=tallies[one.id].today,
+            last=tallies[one.id].last,
+        )
+        for one in services.members.all(member.project)
+    ]
+
+
+@router.get("/audit")
+def audit(services: Annotating, member: Owner, offset: Offset = 0, limit: Limit = 100) -> AuditPage:
+    """Who said what when: every decision, newest first."""
+    entries, total = services.decisions.audit(member.project, offset, limit)
+    listed = decisions_listed(services.projects.get(member.project), entries)
+    following = offset + len(listed)
+    return AuditPage(items=listed, total=total, next=following if following < total else None)
+
+
+@router.put("/guideline")
+def write_guideline(services: Annotating, member: Owner, given: GuidelineGiven) -> GuidelineText:
+    """Write a new version of the guideline. Decisions say which version was there when they were made."""
+    kept = services.projects.write_guideline(member.project, given.text)
+    return GuidelineText(version=kept.version, text=kept.text)
+
+
+@router.post("/invitations", status_code=201)
+def invite(services: Annotating, member: Owner, given: InvitationGiven, request: Request) -> InvitationMade:
+    """Make a link by which people join. The code is in its fragment, which browsers do not send."""
+    code = services.members.invite(member.project, given.role, given.uses, given.member)
+    link = f"{request.url.scheme}://{request.headers['host']}/?join#{code}"
+    return InvitationMade(link=link, role=given.role, uses=given.uses)
+
+
+@router.get("/export", response_class=StreamingResponse)
+def export(
+    services: Annotating, member: Owner, format: ExportFormat = "fluents", pseudonymous: bool = False
+) -> Response:
+    """The results so far, or the whole history of the project, as a file."""
+    project = services.projects.get(member.project)
+    name = f"{id_from(project.name)}{SUFFIXES[format]}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    parts = exported(services.store, project, format, pseudonymous=pseudonymous)
+    return StreamingResponse(parts, media_type=MEDIA_TYPES[format], headers=headers)

@@ -1,0 +1,308 @@
+"""Places: who works on which item, for how long, and which item is next.
+
+An item has as many places as it needs judges. `next` gives a member a free place for some time; the place is filled by
+a decision, given back, or free again when the time is over. The database decides who gets a place, so that no place has
+two holders whatever happens at the same time. What this module remembers itself only makes the search short.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import Select, bindparam, exists, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, aliased
+
+from fluents.annotation.items import Item
+from fluents.web.annotation_members import Member
+from fluents.web.annotation_projects import ConflictError, stage_now
+from fluents.web.annotation_tables import DecisionRow, ItemRow, PlaceRow
+from fluents.web.store import NotFoundError, Store
+
+LEASE = 900.0
+"""Seconds for which a place is held."""
+LOOK_AGAIN = 30.0
+"""Seconds after which all places are looked at again for somebody who found nothing to do."""
+END = 2**31 - 1
+"""A position after all others."""
+TRIES = 5
+"""How often something is tried again that came in the way of a request of the same member."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Lease:
+    """An item in somebody's hands."""
+
+    item: Item
+    until: float | None
+    """None of an item that is decided."""
+    answer: str | None
+    """What the member last answered, as JSON."""
+
+
+class _Spot(NamedTuple):
+    """Where a place is in the order of its stage. (Stages of different projects share the numbers: no harm.)"""
+
+    stage: int
+    position: int
+
+
+@dataclass
+class _Mark:
+    """From where on a member need look for a free place."""
+
+    stage: int = 0
+    position: int = 0
+    looked: float = 0.0
+    """When all places were looked at."""
+    given_back: set[str] = field(default_factory=set)
+    """Items that the member did not want; they come last."""
+
+
+class Places:
+    """The places of all items in a store."""
+
+    def __init__(self, store: Store, lease: float = LEASE, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._lease, self._clock = store, lease, clock
+        self._marks: dict[str, _Mark] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def ends(self) -> float:
+        """When a lease that begins now ends."""
+        return self._clock() + self._lease
+
+    def next(
+        self, member: Member, besides: Collection[str] = (), release: str | None = None, stage: int | None = None
+    ) -> Lease | None:
+        """An item for a member: one that they hold already, or the next with a free place; None if there is none.
+
+        `besides` are items that the member has in hand, `release` is one to give back.
+        """
+        self._look_ahead(member)
+        return tried_again(lambda: self._next(member, besides, release, stage))
+
+    def _next(self, member: Member, besides: Collection[str], release: str | None, stage: int | None) -> Lease | None:
+        freed: list[_Spot] = []
+        try:
+            with self._store.writing() as session:
+                freed += self._reclaimed(session)
+                if release is not None:
+                    freed += self._given_back(session, member, release)
+                now = stage_now(session, member.project)
+                if now is None or stage not in (None, now.number):
+                    return None
+                place = self._held(session, member, now.number, besides)
+                place = place or self._first_free(session, member, now.number, besides)
+                if place is None:
+                    return None
+                place.holder, place.until = member.id, self.ends
+                session.flush()
+                return self._lease_of(session, member, place)
+        finally:
+            self._came_free(freed)  # once more: until now, others could not see it
+
+    def renew(self, member: Member, item_id: str) -> Lease:
+        """Hold an item for longer. One whose time was over, and that nobody else took, is held again."""
+        with self._store.writing() as session:
+            place = own_place(session, member, item_id) or free_place(session, member, item_id)
+            if place is None:
+                raise ConflictError("you do not hold this item any more", fix="go on to the next item")
+            if place.decision is None:
+                place.holder, place.until = member.id, self.ends
+            return self._lease_of(session, member, place)
+
+    def release(self, member: Member, item_id: str) -> None:
+        """Give an item back."""
+        with self._store.writing() as session:
+            freed = self._given_back(session, member, item_id)
+        self._came_free(freed)
+
+    def show(self, member: Member, item_id: str) -> Lease:
+        """An item that the member has or had; adjudicators see every item of their project."""
+        with self._store.reading() as session:
+            place = session.scalar(_own(member, item_id))
+            if place is not None:
+                return self._lease_of(session, member, place)
+            if not member.may("adjudicator"):
+                raise NotFoundError("there is no such item for you")
+            return Lease(item_of(session, member.project, item_id), None, _answer(session, member, item_id))
+
+    # Inside a transaction
+
+    def _reclaimed(self, session: Session) -> list[_Spot]:
+        """The places whose time was over, freed."""
+        over = select(PlaceRow).where(PlaceRow.until < self._clock()).with_for_update(skip_locked=True)
+        return self._freed(session, session.scalars(over).all())
+
+    def _given_back(self, session: Session, member: Member, item_id: str) -> list[_Spot]:
+        place = own_place(session, member, item_id)
+        if place is None or place.decision is not None:
+            return []
+        with self._lock:
+            self._mark(member, place.stage).given_back.add(item_id)
+        return self._freed(session, [place])
+
+    def _freed(self, session: Session, places: Sequence[PlaceRow]) -> list[_Spot]:
+        spots = []
+        for place in places:
+            if session.get_one(ItemRow, (place.project_id, place.item_id)).decided:  # an adjudicator was faster
+                session.delete(place)
+                continue
+            place.holder = place.until = None
+            spots.append(_Spot(place.stage, place.position))
+        session.flush()
+        self._came_free(spots)
+        return spots
+
+    def _came_free(self, spots: Sequence[_Spot]) -> None:
+        """Let everybody look again from there on."""
+        with self._lock:
+            for spot in spots:
+                for mark in self._marks.values():
+                    if mark.stage == spot.stage:
+                        mark.position = min(mark.position, spot.position)
+
+    def _held(self, session: Session, member: Member, stage: int, besides: Collection[str]) -> PlaceRow | None:
+        held = select(PlaceRow).where(
+            PlaceRow.project_id == member.project,
+            PlaceRow.stage == stage,
+            PlaceRow.holder == member.id,
+            PlaceRow.until.is_not(None),
+            PlaceRow.item_id.not_in(besides),
+        )
+        return session.scalar(held.order_by(PlaceRow.position).limit(1).with_for_update())
+
+    def _first_free(self, session: Session, member: Member, stage: int, besides: Collection[str]) -> PlaceRow | None:
+        with self._lock:
+            mark = self._mark(member, stage)
+            begin, unwanted = mark.position, {*mark.given_back, *besides}
+        place = _free(session, member, stage, begin, unwanted)
+        if place is None and mark.given_back:
+            with self._lock:
+                mark.given_back.clear()
+            place = _free(session, member, stage, 0, besides)
+        with self._lock:
+            mark.position = END if place is None else place.position
+        return place
+
+    def _look_ahead(self, member: Member) -> None:
+        """Find a member's mark without keeping others from writing: the first look may take a second.
+
+        Likewise when nothing was found for some time: a place may have been overlooked while somebody else's request
+        held it for a moment.
+        """
+        with self._store.reading() as session:
+            now = stage_now(session, member.project)
+            if now is None:
+                return
+            with self._lock:
+                mark = self._mark(member, now.number)
+                known = mark.looked and (mark.position < END or self._clock() - mark.looked < LOOK_AGAIN)
+            if known:
+                return
+            begun = self._clock()
+            found = session.execute(_FREE, _values(member, now.number, 0, ())).scalar()
+        with self._lock:
+            mark.looked = begun
+            mark.position = END if found is None else found.position
+
+    def _mark(self, member: Member, stage: int) -> _Mark:
+        mark = self._marks.setdefault(member.id, _Mark())
+        if mark.stage != stage:
+            mark = self._marks[member.id] = _Mark(stage)
+        return mark
+
+    def _lease_of(self, session: Session, member: Member, place: PlaceRow) -> Lease:
+        item = item_of(session, place.project_id, place.item_id)
+        return Lease(item, place.until, _answer(session, member, place.item_id))
+
+
+def tried_again(work: Callable[[], Result]) -> Result:
+    """Two requests of one member at the same time may want the same thing; the second finds what the first did."""
+    for _ in range(TRIES - 1):
+        try:
+            return work()
+        except IntegrityError:
+            continue
+    return work()
+
+
+def item_of(session: Session, project_id: str, item_id: str) -> Item:
+    row = session.get(ItemRow, (project_id, item_id))
+    if row is None:
+        raise NotFoundError("there is no such item")
+    return Item.model_validate_json(row.record)
+
+
+def own_place(session: Session, member: Member, item_id: str) -> PlaceRow | None:
+    """The place of an item that a member holds or filled, for a transaction that changes it."""
+    found: PlaceRow | None = session.scalar(_own(member, item_id).with_for_update())
+    return found
+
+
+def free_place(session: Session, member: Member, item_id: str) -> PlaceRow | None:
+    """A free place of an item that the member may take."""
+    values = {"project": member.project, "item": item_id, "member": member.id}
+    found: PlaceRow | None = session.execute(_FREE_OF_ITEM, values).scalar()
+    return found
+
+
+def _own(member: Member, item_id: str) -> Select[Any]:
+    return select(PlaceRow).where(
+        PlaceRow.project_id == member.project, PlaceRow.item_id == item_id, PlaceRow.holder == member.id
+    )
+
+
+def _values(member: Member, stage: int, begin: int, unwanted: Collection[str]) -> dict[str, Any]:
+    return {
+        "project": member.project,
+        "member": member.id,
+        "stage": stage,
+        "begin": begin,
+        "unwanted": list(unwanted),
+    }
+
+
+def _free(session: Session, member: Member, stage: int, begin: int, unwanted: Collection[str]) -> PlaceRow | None:
+    found: PlaceRow | None = session.execute(_FREE_LOCKED, _values(member, stage, begin, unwanted)).scalar()
+    return found
+
+
+_other = aliased(PlaceRow)
+_HAS_ANOTHER = exists().where(
+    _other.project_id == PlaceRow.project_id, _other.apart == PlaceRow.apart, _other.holder == bindparam("member")
+)
+_FREE_OF_ITEM = (
+    select(PlaceRow)
+    .where(PlaceRow.project_id == bindparam("project"), PlaceRow.item_id == bindparam("item"))
+    .where(PlaceRow.holder.is_(None), ~_HAS_ANOTHER)
+    .order_by(PlaceRow.number)
+    .limit(1)
+    .with_for_update(skip_locked=True, of=PlaceRow)
+)
+_FREE = (  # built once: that takes longer than running it
+    select(PlaceRow)
+    .where(PlaceRow.project_id == bindparam("project"), PlaceRow.stage == bindparam("stage"))
+    .where(PlaceRow.holder.is_(None), PlaceRow.position >= bindparam("begin"))
+    .where(PlaceRow.item_id.not_in(bindparam("unwanted", expanding=True)), ~_HAS_ANOTHER)
+    .order_by(PlaceRow.position)
+    .limit(1)
+)
+_FREE_LOCKED = _FREE.with_for_update(skip_locked=True, of=PlaceRow)
+
+
+def _answer(session: Session, member: Member, item_id: str) -> str | None:
+    chosen = select(DecisionRow.answer).where(
+        DecisionRow.project_id == member.project,
+        DecisionRow.item_id == item_id,
+        DecisionRow.author_id == member.id,
+        DecisionRow.undoes.is_(None),
+    )
+    return session.scalar(chosen.order_by(DecisionRow.number.desc()).limit(1))

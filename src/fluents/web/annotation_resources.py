@@ -1,0 +1,270 @@
+"""What the API of annotation projects takes and gives. Times are seconds since 1970, as decisions have them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from fastapi import Body
+from pydantic import BaseModel, Field, JsonValue, StringConstraints
+
+from fluents.annotation.design import MAX_TEXT, Role, StageKind
+from fluents.annotation.items import DecisionId
+from fluents.web.resources import Given
+
+ItemId: TypeAlias = Annotated[str, StringConstraints(pattern="^[0-9a-f]{20}$")]
+Code: TypeAlias = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{8,100}$")]
+PersonName: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$", max_length=100)
+]
+KeyName: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=20)]
+Number: TypeAlias = Annotated[int, Field(ge=1, le=10_000)]
+
+MAX_KEYS = 40
+MAX_USES = 1000
+"""How many people one link can let in."""
+
+
+# Members
+
+
+class JoinGiven(Given):
+    """An invitation's code, and the name that the project's owner will see."""
+
+    invitation: Code
+    name: PersonName
+    consent: bool = False
+
+
+class MemberInfo(BaseModel):
+    """A member as the members of the same project see them."""
+
+    id: str
+    name: str
+    role: Role
+    pseudonym: str
+
+
+class ProjectInfo(BaseModel):
+    """Which project it is."""
+
+    id: str
+    name: str
+
+
+class Joined(BaseModel):
+    """A new member; the token is shown this once."""
+
+    member: MemberInfo
+    role: Role
+    project: ProjectInfo
+    token: str
+
+
+class StageInfo(BaseModel):
+    """A stage, and how far it has come."""
+
+    number: int
+    kind: StageKind
+    state: Literal["waiting", "open", "done"]
+    items: int
+    decided: int
+
+
+class GuidelineText(BaseModel):
+    """The guideline in its newest version."""
+
+    version: int
+    text: str
+
+
+class MyWork(BaseModel):
+    """How many items I have decided."""
+
+    done: int
+    today: int
+
+
+class Me(BaseModel):
+    """All that the page needs to begin."""
+
+    member: MemberInfo
+    project: ProjectInfo
+    stage: dict[str, Any] | None
+    """The open stage: its number, kind, judges and the other settings of its design. None if all are done."""
+    stages: list[StageInfo]
+    guideline: GuidelineText
+    consent: str | None
+    """What one must agree to before working."""
+    consented: bool
+    mine: MyWork
+    keys: dict[str, str]
+
+
+KeysGiven: TypeAlias = Annotated[dict[KeyName, KeyName], Body(max_length=MAX_KEYS)]
+"""Which key does what, in the page's words."""
+
+
+# Items and decisions
+
+
+class NextGiven(Given):
+    """What I have in hand, and what I give back."""
+
+    stage: Number | None = None
+    release: ItemId | None = None
+    besides: Annotated[list[ItemId], Field(max_length=50)] = []
+
+
+class ItemShown(BaseModel):
+    """An item, without what annotators must not see."""
+
+    id: str
+    stage: int
+    kind: StageKind
+    procedure: str
+    """The id of the procedure."""
+    judges: int
+    payload: dict[str, Any]
+
+
+class LeaseShown(BaseModel):
+    """Until when an item is mine."""
+
+    until: float | None
+    """None of an item that I have decided."""
+
+
+class Handed(BaseModel):
+    """An item for me."""
+
+    item: ItemShown
+    lease: LeaseShown
+    answer: dict[str, Any] | None
+    """What I answered last time, if I did."""
+
+
+class DecisionGiven(Given):
+    """A decision. The client makes the id, and sends the same again until it is acknowledged."""
+
+    id: DecisionId
+    item: ItemId
+    answer: dict[str, JsonValue]
+    seconds: Annotated[float, Field(ge=0, le=10**7)] | None = None
+    undoes: DecisionId | None = None
+    adjudicates: bool = False
+    checks: bool = False
+
+
+class DecisionKept(BaseModel):
+    """A decision that is in the store."""
+
+    id: str
+    number: int
+    """In the order of the store."""
+    time: float
+    next: Handed | None = None
+    """The next item, if that was asked for and there is one."""
+
+
+class UndoGiven(Given):
+    """The id of the new decision that undoes the other."""
+
+    id: DecisionId
+
+
+class DecisionUndone(DecisionKept):
+    """The item is mine to decide again, unless an earlier answer of mine counts now."""
+
+    item: ItemShown
+    lease: LeaseShown
+    answer: dict[str, Any] | None
+
+
+class DecisionListed(BaseModel):
+    """A decision in a list."""
+
+    id: str
+    number: int
+    item: str
+    stage: int
+    kind: StageKind
+    author: str
+    """The pseudonym."""
+    answer: dict[str, Any]
+    time: float
+    seconds: float | None
+    undoes: str | None
+    undone: bool
+    adjudicates: bool
+    checks: bool
+    guideline: int
+
+
+class AuditPage(BaseModel):
+    """Who said what when, newest first."""
+
+    items: list[DecisionListed]
+    total: int
+    next: int | None
+
+
+# The owner's
+
+
+class StageOpenGiven(Given):
+    """`force` closes a stage that has undecided items."""
+
+    force: bool = False
+
+
+class StageOpened(BaseModel):
+    """The stage that is open now; None when all are done."""
+
+    stage: StageInfo | None
+
+
+class GuidelineGiven(Given):
+    """A new version of the guideline."""
+
+    text: Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+
+
+class InvitationGiven(Given):
+    """Whom a link lets in, and how many of them."""
+
+    role: Role = "annotator"
+    uses: Annotated[int, Field(ge=1, le=MAX_USES)] = 1
+    member: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9]{1,20}$")] | None = None
+    """The pseudonym of a member who is to be let in again: they get a new token, and stay who they are."""
+
+
+class InvitationMade(BaseModel):
+    """A link to send to people; it is shown this once."""
+
+    link: str
+    role: Role
+    uses: int
+
+
+class PersonProgress(BaseModel):
+    """A member, for the project's owner."""
+
+    id: str
+    name: str
+    role: Role
+    pseudonym: str
+    joined: float
+    consented: bool
+    done: int
+    """Items that they decided."""
+    today: int
+    last: float | None
+    """When they decided last."""
+
+
+class AnnotationHealth(BaseModel):
+    """Whether it works."""
+
+    status: Literal["ok"]
+    version: str
+    store: Literal["sqlite", "postgresql"]

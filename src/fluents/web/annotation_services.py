@@ -1,0 +1,136 @@
+"""What the routes of annotation projects work with: the store's parts, and who asks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request, Response
+
+from fluents.annotation.design import Role
+from fluents.annotation.items import Item
+from fluents.web.annotation_decisions import DecisionEntry, Decisions
+from fluents.web.annotation_members import Member, Members
+from fluents.web.annotation_places import Lease, Places
+from fluents.web.annotation_projects import Project, Projects, stage_rows
+from fluents.web.annotation_resources import (
+    DecisionListed,
+    Handed,
+    ItemShown,
+    LeaseShown,
+    MemberInfo,
+    StageInfo,
+)
+from fluents.web.guard import RefusedError
+from fluents.web.store import Store
+
+COOKIE = "fluents_member"
+"""Holds the token of somebody who works on the page."""
+
+
+@dataclass(frozen=True)
+class AnnotationServices:
+    """What the API works with."""
+
+    store: Store
+    projects: Projects
+    members: Members
+    places: Places
+    decisions: Decisions
+    only: str | None = None
+    """The id of the one project that is served; None for all."""
+
+    def member(self, token: str) -> Member:
+        """Whose token it is, if that member's project is served."""
+        found = self.members.by_token(token) if token else None
+        if found is None or self.only not in (None, found.project):
+            raise RefusedError(401, "you are not signed in", "open the link that invited you, or send your token")
+        return found
+
+
+def _services(request: Request) -> AnnotationServices:
+    found: AnnotationServices = request.app.state.services
+    return found
+
+
+Annotating = Annotated[AnnotationServices, Depends(_services)]
+
+
+def _member(services: Annotating, request: Request) -> Member:
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    return services.member(given.strip() if scheme.lower() == "bearer" else request.cookies.get(COOKIE, ""))
+
+
+Someone = Annotated[Member, Depends(_member)]
+"""Any member."""
+
+
+def _annotator(services: Annotating, member: Someone) -> Member:
+    if member.consented is None and services.projects.get(member.project).design.consent is not None:
+        raise RefusedError(403, "you have not agreed to the terms of this project yet", "read and accept them first")
+    return member
+
+
+def _role(role: Role) -> Any:
+    def check(member: Annotated[Member, Depends(_annotator)]) -> Member:
+        if not member.may(role):
+            raise RefusedError(403, f"only the project's {role} may do this")
+        return member
+
+    return check
+
+
+Annotator = Annotated[Member, Depends(_annotator)]
+"""A member who has agreed to the project's terms."""
+Adjudicator = Annotated[Member, Depends(_role("adjudicator"))]
+Owner = Annotated[Member, Depends(_role("owner"))]
+StageQuery = Annotated[int | None, Query(ge=1, le=10_000)]
+
+
+def remember(answer: Response, request: Request, token: str) -> None:
+    """Let the page keep the token where no script can read it, and no other site can use it."""
+    secure = request.url.scheme == "https"
+    answer.set_cookie(COOKIE, token, max_age=31_536_000, httponly=True, samesite="strict", secure=secure)
+
+
+def item_shown(item: Item) -> ItemShown:
+    """An item as annotators see it."""
+    return ItemShown(
+        id=item.id,
+        stage=item.stage,
+        kind=item.kind,
+        procedure=item.procedure,
+        judges=item.judges,
+        payload=item.payload,
+    )
+
+
+def handed(lease: Lease) -> Handed:
+    return Handed(
+        item=item_shown(lease.item),
+        lease=LeaseShown(until=lease.until),
+        answer=None if lease.answer is None else json.loads(lease.answer),
+    )
+
+
+def member_info(member: Member) -> MemberInfo:
+    return MemberInfo(id=member.id, name=member.name, role=member.role, pseudonym=member.pseudonym)
+
+
+def stage_infos(services: AnnotationServices, project: Project) -> list[StageInfo]:
+    """All stages of the design, and how far each has come."""
+    return [StageInfo(**row) for row in stage_rows(project, services.projects.progress(project.id))]
+
+
+def decisions_listed(project: Project, entries: list[DecisionEntry]) -> list[DecisionListed]:
+    return [
+        DecisionListed(
+            number=entry.number,
+            stage=entry.stage,
+            kind=project.design.stage(entry.stage).kind,
+            undone=entry.undone,
+            **entry.decision.model_dump(),
+        )
+        for entry in entries
+    ]
