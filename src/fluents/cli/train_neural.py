@@ -42,8 +42,8 @@ class NeuralModelOptions:
         str | None,
         _MODEL(
             metavar="NAME",
-            help="Expected architecture of --model, such as bart. With --download and no --model: gpt2, bart or t5, to "
-            "choose the model to download.",
+            help="With --model: stop if the model does not have this architecture, such as bart. Without --model: "
+            "architecture of the model to --download, which is gpt2, bart or t5.",
         ),
     ] = None
     model: Annotated[
