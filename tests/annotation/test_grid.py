@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from decided import BOILED, MOVED, POURED, SOAKED, TEA, TEA_TRACE, change
 
+import fluents as fl
 from fluents.annotation.grid import NameKind, carried_before, contradictions, recall_prompts, same_as
 from fluents.records import Trace
+from fluents.text.names import bare_name
 
 
 def test_the_last_state_is_carried_on_over_steps_and_wordings() -> None:
@@ -65,3 +70,29 @@ def test_entities_that_nobody_mentioned_are_asked_for_once_each() -> None:
     )
     assert [tuple(one) for one in recall_prompts(draft, [POURED])] == [("stove", "power", 1), ("bag", "wetness", 3)]
     assert recall_prompts(draft, [*TEA_TRACE.changes, change(1, "the stove", "heat", "low", "high")]) == []
+
+
+@pytest.mark.parametrize(("kind", "right", "found"), [("entity", "0.61", "0.47"), ("attribute", "0.72", "0.27")])
+def test_how_often_an_offer_is_right_on_openpi2(mirror: Path, kind: NameKind, right: str, found: str) -> None:  # noqa: ARG001
+    """For each name of a procedure (each attribute of an entity), the best offer among the others' names."""
+    offers = hits = joined = 0
+    for trace in fl.load("openpi2:dev"):
+        for names in _names(trace, kind):
+            for name, cluster in names.items():
+                others = {other: number for other, number in names.items() if other != name}
+                joined += cluster in others.values()
+                if best := same_as(name, others, kind)[:1]:
+                    offers += 1
+                    hits += others[best[0].name] == cluster
+    assert (f"{hits / offers:.2f}", f"{hits / joined:.2f}") == (right, found)
+
+
+def _names(trace: Trace, kind: NameKind) -> Iterator[dict[str, int]]:
+    """Names of different words, each with the number of its cluster."""
+    attributes = [[one.mentions for one in cluster.attributes] for cluster in trace.clusters]
+    for mentions in [[one.mentions for one in trace.clusters]] if kind == "entity" else attributes:
+        found: dict[str, int] = {}
+        for number, names in enumerate(mentions):
+            for name in names:
+                found.setdefault(bare_name(name), number)
+        yield found
