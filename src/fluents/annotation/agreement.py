@@ -5,19 +5,28 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fluents.annotation.design import StageKind
 from fluents.annotation.forms import same_words
+from fluents.annotation.history import HistoryDecision, HistoryItem, history_records
 from fluents.annotation.items import Decision, Item, ItemAnswers, standing
 from fluents.annotation.labels import WRITTEN, Label, labels, majority_answer, mode, yes_or_no
 from fluents.annotation.paraphrase import change_clusters, overlap_f1
 from fluents.annotation.writing import written_changes
 from fluents.errors import InputError
+from fluents.jsonl import read_lines
 from fluents.records import StateChange
+
+if TYPE_CHECKING:
+    from fluents.evaluation import Evaluation
+    from fluents.metrics.agreement import MeasurementLevel
+    from fluents.scoring import Scope
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,62 @@ def stage_agreement(items: Sequence[Item], decisions: Iterable[Decision]) -> Sta
         _paraphrase(answered, clustered) if kind in WRITTEN else None,
         _expert_check(answered),
     )
+
+
+def history_agreement(
+    path: str | Path,
+    stage: int,
+    *,
+    raters: Sequence[str] = (),
+    scope: Scope = "global",
+    level: MeasurementLevel = "ordinal",
+) -> Evaluation:
+    """How far people agree on a stage of the project whose history this file is, with confidence intervals.
+
+    `raters` are the annotators to compare, by default all. `scope` and `level` are for salience; other answers are
+    names. Where people write changes, other words for the same change count as the same.
+    """
+    from fluents.evaluation import Evaluation
+    from fluents.metrics.agreement import item_agreement
+    from fluents.scoring.score import Signature
+
+    items, decisions = _of_stage(path, stage)
+    found = [one for one in standing(items, decisions) if one.by_author]
+    known = dict.fromkeys(author for one in found for author in one.by_author)
+    if unknown := [rater for rater in raters if rater not in known]:
+        choices = ", ".join(known) or "none"
+        raise InputError(f"{unknown[0]!r} decided on no item of stage {stage}", fix=f"choose one of: {choices}")
+    chosen = [
+        ItemAnswers(one.item, {name: said for name, said in one.by_author.items() if not raters or name in raters})
+        for one in found
+        if one.item.kind != "salience" or one.item.payload["scope"] == scope
+    ]
+    rows = [(one.item.procedure, list(said.values())) for one in chosen for said in _units(one).values()]
+    kind = items[0].kind
+    if kind in WRITTEN:
+        rows = _grid(chosen, [_clustered(one, change_clusters) for one in chosen])
+    used = level if kind == "salience" else "nominal"
+    entries = {"scope": scope} if kind == "salience" else {}
+    signature = Signature.of("agreement", "strict", level=used, stage=kind, raters="+".join(raters or known), **entries)
+    score = replace(item_agreement(rows, level=used), signature=signature)
+    return Evaluation(score, str(path), score.intervals() if score.n_procedures > 1 else None)
+
+
+def _of_stage(path: str | Path, stage: int) -> tuple[list[Item], list[Decision]]:
+    items: list[Item] = []
+    decisions: list[Decision] = []
+    with closing(read_lines(path)) as lines:
+        for record in history_records(lines):
+            if isinstance(record, HistoryItem) and record.item.stage == stage:
+                items.append(record.item)
+            elif isinstance(record, HistoryDecision):
+                decisions.append(record.decision)
+    if not items:
+        raise InputError(
+            f"stage {stage} has no items in this history", where=path, fix="give the number of another stage"
+        )
+    known = {item.id for item in items}
+    return items, [decision for decision in decisions if decision.item in known]
 
 
 def _agreement(rows: Sequence[tuple[str, list[Label]]], level: str) -> Agreement:
@@ -223,7 +288,11 @@ def _paraphrase(answered: Sequence[ItemAnswers], clustered: Sequence[Clustered])
 
 
 def _grid_alpha(answered: Sequence[ItemAnswers], clustered: Sequence[Clustered]) -> float | None:
-    """Alpha over every change that anybody wrote and every step of the procedure: whether a person has it there.
+    return _agreement(_grid(answered, clustered), "nominal").alpha
+
+
+def _grid(answered: Sequence[ItemAnswers], clustered: Sequence[Clustered]) -> list[tuple[str, list[Label]]]:
+    """For every change that anybody wrote and every step of the procedure: who has it there.
 
     With the steps in which somebody has it alone, nobody would ever agree that there is no change.
     """
@@ -234,7 +303,7 @@ def _grid_alpha(answered: Sequence[ItemAnswers], clustered: Sequence[Clustered])
             for cluster in clusters:
                 said = [yes_or_no((step, cluster) in found) for found in sets.values()]
                 rows.append((one.item.procedure, list(said)))
-    return _agreement(rows, "nominal").alpha
+    return rows
 
 
 def _f1_by_person(clustered: Sequence[Clustered]) -> dict[str, list[float]]:

@@ -314,15 +314,32 @@ def agreement(
     scope: Annotated[
         Scope, typer.Option(help="Ratings to compare: global (for the goal) or local (for each step).")
     ] = "global",
+    stage: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="--gold is the history of an annotation project: compare the answers in its stage N.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how well salience raters agree: the share of equal ratings, and Krippendorff's alpha.
+    """Measure how well salience raters or annotators agree: the share of equal answers, and Krippendorff's alpha.
 
     Example: `fluents eval agreement --gold openpi2:dev --raters A1,A2`
+
+    Example: `fluents eval agreement --gold soups.history.jsonl --stage 2`
     """
+    names = [name.strip() for name in raters.split(",")] if raters else []
+    if stage is not None:
+        from fluents.annotation.agreement import history_agreement
+
+        if pred is not None:
+            raise InputError("`pred` works only without `stage`", fix="leave out one of them")
+        show_evaluation(history_agreement(gold, stage, raters=names, scope=scope, level=level), as_json)
+        return
     from fluents.evaluation import evaluate
 
-    names = [name.strip() for name in raters.split(",")] if raters else []
     show_evaluation(evaluate("agreement", gold, pred, raters=names, level=level, scope=scope), as_json)
 
 
