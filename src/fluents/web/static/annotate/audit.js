@@ -1,7 +1,7 @@
 // Who said what when: every decision, newest first.
 
 import { get } from "../api.js";
-import { button, h } from "../elements.js";
+import { button, counted, h } from "../elements.js";
 import { answerView } from "./answers.js";
 import { kindName } from "./forms.js";
 
@@ -19,18 +19,18 @@ export async function showAudit(page) {
 
   async function load() {
     const found = await get("/annotation/audit", { offset: next });
-    total.textContent = `${found.total.toLocaleString("en")} decisions; none is ever changed or deleted.`;
+    total.textContent = `${counted(found.total, "decision")}; none is ever changed or deleted.`;
     body.append(...found.items.map(row));
     next = found.next;
     more.hidden = next === null;
   }
   function row(one) {
-    const kind = one.undoes ? "undo" : one.adjudicates ? "ruling" : one.checks ? "check" : "";
+    const kind = one.undoes ? "undo" : one.adjudicates ? "ruling" : one.checks ? "check" : "judgement";
     return h(`tr${one.undone ? ".undone" : ""}`, {}, h("td", {}, moment(one.time)), h("td", {}, h("bdi", {}, people.get(one.author) ?? one.author), h("small", {}, ` ${one.author}`)),
       h("td", {}, kindName(one.kind)), h("td", {}, one.undoes ? h("span.nothing", {}, "took back a decision") : answerView(one.kind, one.answer), one.undone ? h("small", {}, " taken back") : null),
       h("td", {}, kind), h("td.number", {}, one.seconds === null ? "—" : `${Math.round(one.seconds)} s`), h("td.number", {}, String(one.guideline)));
   }
   page.append(h("header.lead", {}, h("h1", {}, "Audit"), total),
-    h("div.scroll.audit", { tabindex: 0, role: "region", "aria-label": "Decisions" }, h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "Stage", "Answer", "", "Time", "Guideline"].map((name) => (name ? h("th", { scope: "col" }, name) : h("td"))))), body)), more);
+    h("div.scroll.audit", { tabindex: 0, role: "region", "aria-label": "Decisions" }, h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "Stage", "Answer", "Kind", "Time", "Guideline"].map((name) => h("th", { scope: "col" }, name)))), body)), more);
   await load();
 }

@@ -79,7 +79,12 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     place.replaceChildren(h("section.rest", {}, h("p", {}, words), more));
     tell();
   }
-  const nothingLeft = () => wait(app.me.stage ? "Nothing is left for you at the moment. Thank you! The page looks for more by itself." : "This project has no open stage. The page looks for more by itself.", h("p.actions", {}, button("Look now", look)));
+  function nothingLeft() {
+    const isFree = document.activeElement === document.body || place.contains(document.activeElement);
+    const now = button("Look now", lookForMore);
+    wait(`${app.me.stage ? "Nothing is left for you at the moment. Thank you!" : "All stages are done. Thank you!"} The page looks for more by itself.`, h("p.actions", {}, now));
+    if (isFree) now.focus();
+  }
 
   /** Decide the item on the desk, and put the next one there. */
   async function decide(answer) {
