@@ -10,11 +10,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
+from visit import HOSTILE, look_at, serious_faults, to, visiting
 
 from fluents import jsonl
 from fluents.records import Procedure, StateChange, Trace
@@ -23,11 +22,8 @@ pytest.importorskip("fastapi", reason="needs the extra web")
 pytest_plugins = ["chromium"]
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-SHOTS = ROOT / "scratch" / "screenshots"
 STEPS = ("Heat the pan.", "Crack the egg into it.", "Fry the egg.", "Serve the egg.")
 TEXT = "# Fry an egg\n\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(STEPS, start=1))
-HOSTILE = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
 
 
 def change(step: int, entity: str, attribute: str, before: str, after: str, confidence: float) -> StateChange:
@@ -92,26 +88,6 @@ def served(folder: Path, pause: float = 0.0, *options: str) -> Iterator[tuple[Se
         yield server, server.start()
     finally:
         server.kill()
-
-
-@contextmanager
-def visiting(browser: Browser, address: str, **context: Any) -> Iterator[Page]:
-    """A page that complains in the end about what its console said, and about requests that went elsewhere."""
-    complaints: list[str] = []
-    options: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}} | context
-    visit = browser.new_context(**options)
-    tab = visit.new_page()
-    tab.set_default_timeout(20_000)
-    expect.set_options(timeout=20_000)
-    tab.on("console", lambda message: complaints.append(message.text) if "load resource" not in message.text else None)
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("request", lambda one: complaints.append(one.url) if not one.url.startswith((address, "blob:")) else None)
-    tab.goto(address)
-    try:
-        yield tab
-    finally:
-        visit.close()
-    assert complaints == []
 
 
 @pytest.fixture(scope="module")
@@ -419,41 +395,16 @@ def test_the_keyboard_alone_leads_from_a_text_to_a_corrected_table(browser: Brow
         assert "in the pan" in Path(waiting.value.path()).read_text(encoding="utf-8")
 
 
-def to(tab: Page, name: str) -> None:
-    """Press Tab until the focus is on something of that name, and can be seen."""
-    said = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
-    for _ in range(120):
-        if str(tab.evaluate(said)).startswith(name):
-            assert tab.evaluate("document.activeElement.matches(':focus-visible')")
-            return
-        tab.keyboard.press("Tab")
-    raise AssertionError(f"the keyboard does not reach {name!r}")
-
-
-def serious_faults(tab: Page) -> dict[str, str]:
-    """What axe finds: its rule, and the first element that breaks it."""
-    answer = Axe().run(tab).response
-    assert answer["passes"]
-    return {
-        one["id"]: one["nodes"][0]["html"] for one in answer["violations"] if one["impact"] in ("serious", "critical")
-    }
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280, 2560])
 def test_every_view_has_no_serious_fault_and_fits_the_window(
     browser: Browser, quick: str, tmp_path: Path, width: int, scheme: str
 ) -> None:
-    """Axe looks at each view; a picture of each lies in scratch/screenshots."""
-    SHOTS.mkdir(parents=True, exist_ok=True)
     size = {"width": width, "height": 900}
     with visiting(browser, quick, viewport=size, color_scheme=scheme, reduced_motion="reduce") as tab:
 
         def check(name: str) -> None:
-            tab.screenshot(path=SHOTS / f"{name}-{width}-{scheme}.png")
-            assert serious_faults(tab) == {}, name
-            wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            assert tab.evaluate(wide) == 0, name
+            look_at(tab, f"{name}-{width}-{scheme}")
 
         expect(tab.get_by_label("Text")).to_be_visible()
         check("home")

@@ -1,5 +1,5 @@
 // The page of `fluents annotate`: which view an address shows. Addresses are ?join#CODE, ?work, ?grid, ?adjudicate,
-// ?progress, ?audit and ?guide.
+// ?progress, ?audit and ?guide; without one, people begin where their role has most to do.
 
 import { get, remove } from "../api.js";
 import { button, capital, counted, explain, h, link } from "../elements.js";
@@ -56,7 +56,7 @@ const app = {
 
 async function show() {
   const mine = ++turn;
-  const [[kind] = ["work"]] = [...new URLSearchParams(location.search)];
+  const [[kind] = [""]] = [...new URLSearchParams(location.search)];
   leave();
   leave = () => {};
   const page = h("div.page");
@@ -71,7 +71,7 @@ async function show() {
     page.append(h("p.actions", {}, button("Try again", show)));
   }
   content.replaceChildren(page);
-  page.querySelector("[autofocus]")?.focus();
+  page.querySelector("[data-begin]")?.focus();
   scrollTo(0, 0);
 }
 
@@ -84,7 +84,8 @@ async function open(page, kind) {
     throw error;
   }
   const { me } = app;
-  const view = VIEWS[kind]?.roles.includes(me.member.role) ? kind : "work";
+  const home = me.member.role === "owner" ? "progress" : "work"; // an owner who looks in holds no item
+  const view = VIEWS[kind]?.roles.includes(me.member.role) ? kind : home;
   document.title = `${VIEWS[view].title} · ${me.project.name}`;
   showNavigation(view);
   if (me.consent && !me.consented) return showConsent(page, app);
@@ -100,7 +101,7 @@ function showNavigation(current) {
       h("p", {}, h("bdi", {}, project.name)), h("p.hint", {}, capital(member.role)),
       button("Sign out", async () => {
         await remove("/annotation/session");
-        location.assign("?work");
+        location.assign(location.pathname);
       }))),
   );
 }

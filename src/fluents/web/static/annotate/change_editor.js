@@ -8,6 +8,8 @@ import { before, contradictions, plainly } from "./states.js";
 const FIELDS = ["attribute", "entity", "before", "after"];
 const MOST = 8;
 const WAIT = 150;
+/** The files of OpenPI2.0 put this sign between wordings. */
+export const NO_BAR = "[^\\|]*";
 
 /** The editor of one step. `known` has what was written so far: `{changes(), offered, procedure, item}`; `typed` is
  * told of every keystroke; `save` gets a whole change; `skip` is called for Enter in an empty editor. */
@@ -23,7 +25,7 @@ export function changeEditor({ step, known, words, own = null, label, typed, sav
   }
   function told() {
     const change = now();
-    const last = change.entity && change.attribute ? before(known.changes(), change, own) : null;
+    const last = change.entity && change.attribute ? before(known.changes(), change) : null;
     if (last && (isFilledIn || !change.before)) {
       boxes.before.value = change.before = last.after;
       isFilledIn = true;
@@ -40,11 +42,12 @@ export function changeEditor({ step, known, words, own = null, label, typed, sav
     const change = now();
     if (FIELDS.every((name) => !change[name])) return skip();
     const open = FIELDS.find((name) => !change[name]);
+    if (!form.reportValidity()) return undefined;
     if (open || plainly(change.before) === plainly(change.after)) return boxes[open ?? "after"].focus(); // the notes say so
     return save(change);
   }
   function box(name, title) {
-    const input = h("input", { name, "aria-label": title, placeholder: name, maxlength: 300, value: words[name] ?? "", autocomplete: "off", spellcheck: "true" });
+    const input = h("input", { name, "aria-label": title, placeholder: name, maxlength: 300, pattern: NO_BAR, title: "any words, but not the sign |", value: words[name] ?? "", autocomplete: "off", spellcheck: "true" });
     boxes[name] = input;
     input.addEventListener("input", () => {
       if (name === "before") isFilledIn = false;
@@ -65,14 +68,14 @@ export function changeEditor({ step, known, words, own = null, label, typed, sav
     submit();
   });
   for (const input of Object.values(boxes)) input.addEventListener("focus", () => input.select());
-  const last = words.entity && words.attribute ? before(known.changes(), { ...words, step }, own) : null;
+  const last = words.entity && words.attribute ? before(known.changes(), { ...words, step }) : null;
   isFilledIn = !own && last !== null && words.before === last.after;
   told();
   return {
     element: form,
-    focus: () => (boxes[FIELDS.find((name) => !boxes[name].value && name !== "before")] ?? boxes.attribute).focus(),
+    focus: () => (boxes[FIELDS.find((name) => !boxes[name].value)] ?? boxes.after).focus(),
     now,
-    isWhole: () => FIELDS.every((name) => now()[name]) && plainly(now().before) !== plainly(now().after),
+    isWhole: () => form.checkValidity() && FIELDS.every((name) => now()[name]) && plainly(now().before) !== plainly(now().after),
   };
 }
 

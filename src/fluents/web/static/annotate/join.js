@@ -19,13 +19,13 @@ function entrance(title, act, ...children) {
 
 async function comeIn(app) {
   app.me = null;
-  await app.go("?work");
+  await app.go(location.pathname);
 }
 
 export function showJoin(page, app) {
   const code = location.hash.slice(1);
   const invitation = h("input", { id: "invitation", value: code, required: true, autocomplete: "off" });
-  const name = h("input", { id: "name", required: true, maxlength: 100, autocomplete: "name", autofocus: true });
+  const name = h("input", { id: "name", required: true, maxlength: 100, autocomplete: "name", "data-begin": true });
   page.replaceChildren(entrance("Join", async (form) => {
     const joined = await post("/annotation/join", { invitation: invitation.value.trim(), name: name.value.trim() });
     history.replaceState({}, "", "?join"); // the invitation need not stay in the address
@@ -42,7 +42,7 @@ export function showJoin(page, app) {
 }
 
 export function showSignIn(page, app) {
-  const token = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true, autofocus: true });
+  const token = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true, "data-begin": true });
   page.replaceChildren(entrance("Sign in", async () => {
     await post("/annotation/session", { token: token.value.trim() });
     await comeIn(app);
@@ -58,6 +58,6 @@ export function showConsent(page, app) {
     h("p.actions", {}, button("I agree", async () => {
       await post("/annotation/me/consent");
       await comeIn(app);
-    }, { kind: "primary", autofocus: true })),
+    }, { kind: "primary", "data-begin": true })),
     h("p.hint", {}, "If you do not agree, close this page. Only your name was recorded.")));
 }

@@ -1,7 +1,7 @@
 // The owner's page: how far the project is, how well its judges agree, who they are, and what comes out of it.
 
 import { address, get, post, replace } from "../api.js";
-import { button, capital, confirmed, counted, duration, h, tell } from "../elements.js";
+import { button, confirmed, counted, duration, explain, h, tell } from "../elements.js";
 import { moment } from "./audit.js";
 import { kindName } from "./forms.js";
 
@@ -17,36 +17,78 @@ const cells = (...values) => values.map((value, at) => (at === 0 ? h("th", { sco
 
 export async function showProgress(page, app) {
   const stages = h("div"), agreement = h("div"), people = h("div");
+  const invite = invitations();
+  const settled = new Map(); // the agreement in stages that are done does not change
+  let timer, isOver = false;
   page.append(
     h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "Everything here is counted anew every few seconds.")),
     h("section", {}, h("h2", {}, "Stages"), stages, nextStage(app, refresh)),
     h("section", {}, h("h2", {}, "Agreement"), agreement),
-    h("section", {}, h("h2", {}, "People"), people, invitations()),
+    h("section", {}, h("h2", {}, "People"), people, invite.element),
     h("section", {}, h("h2", {}, "Guideline"), guidelineBox(app)),
     h("section", {}, h("h2", {}, "Export"), exports()));
 
-  async function refresh() {
-    const [all, everybody, pay] = await Promise.all([get("/annotation/progress"), get("/annotation/people"), get("/annotation/pay")]);
-    const opened = all.filter((stage) => stage.state !== "waiting");
-    const agreed = await Promise.all(opened.map((stage) => get("/annotation/agreement", { stage: stage.number })));
-    const names = new Map(everybody.map((one) => [one.pseudonym, one.name]));
-    stages.replaceChildren(table("Stages", ["Stage", "State", "Decided", "All agree", "α", "α, same meaning", "F1, same meaning"], all.map((stage) => {
-      const found = agreed[opened.indexOf(stage)];
-      return h("tr", {}, cells(`${stage.number} ${kindName(stage.kind)}`, stage.state, stage.state === "waiting" ? "—" : [h("meter", { min: 0, max: Math.max(stage.items, 1), value: stage.decided, "aria-hidden": "true" }), ` ${stage.decided} of ${stage.items}`],
-        percent(found?.full), figure(found?.alpha), figure(found?.paraphrase?.alpha), figure(found?.paraphrase?.f1)));
-    })));
-    const now = agreed.at(-1);
-    agreement.replaceChildren(...(now ? [h("p.hint", {}, `Stage ${opened.at(-1).number}, ${kindName(opened.at(-1).kind)}: by person, and the items on which people agree least.`), byPerson(now, names), byItem(now)] : []));
-    people.replaceChildren(peopleTable(everybody, pay));
+  async function agreementOf({ number, state }) {
+    const found = settled.get(number) ?? (await get("/annotation/agreement", { stage: number }));
+    if (state === "done") settled.set(number, found);
+    return found;
   }
-  const timer = setInterval(() => document.hidden || refresh().catch(() => {}), LOOK * 1000);
+  /** Each part by itself: if one cannot be had, the others can. */
+  async function draw(place, made) {
+    try {
+      place.replaceChildren(...(await made()));
+      place.parentElement.querySelector(":scope > .problem")?.remove();
+    } catch (error) {
+      explain(error, place);
+    }
+  }
+  async function refresh() {
+    const all = await get("/annotation/progress");
+    const opened = all.filter((stage) => stage.state !== "waiting");
+    const agreed = Promise.all(opened.map(agreementOf));
+    await Promise.all([
+      draw(stages, async () => [stageTable(all, opened, await agreed.catch(() => []))]),
+      draw(agreement, async () => agreementTables(opened.at(-1), (await agreed).at(-1))),
+      draw(people, async () => {
+        const [everybody, pay] = await Promise.all([get("/annotation/people"), get("/annotation/pay")]);
+        invite.know(everybody);
+        return [peopleTable(everybody, pay)];
+      }),
+    ]);
+  }
+  async function regularly() {
+    try {
+      if (!document.hidden) await refresh();
+    } catch {
+      // no connection: again later
+    }
+    if (!isOver) timer = setTimeout(regularly, LOOK * 1000);
+  }
   await refresh();
-  return () => clearInterval(timer);
+  timer = setTimeout(regularly, LOOK * 1000);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
 }
 
-function byPerson({ by_person: all }, names) {
+function stageTable(all, opened, agreed) {
+  return table("Stages", ["Stage", "State", "Decided", "All agree", "α", "α, same meaning", "F1, same meaning"], all.map((stage) => {
+    const found = agreed[opened.indexOf(stage)];
+    const meter = h("meter", { min: 0, max: Math.max(stage.items, 1), value: stage.decided, "aria-hidden": "true" });
+    return h("tr", {}, cells(`${stage.number} ${kindName(stage.kind)}`, stage.state, stage.state === "waiting" ? "—" : [meter, ` ${stage.decided} of ${stage.items}`],
+      percent(found?.full), figure(found?.alpha), figure(found?.paraphrase?.alpha), figure(found?.paraphrase?.f1)));
+  }));
+}
+
+function agreementTables(stage, found) {
+  if (!stage) return [];
+  return [h("p.hint", {}, `Stage ${stage.number}, ${kindName(stage.kind)}: by person, and the items on which people agree least.`), byPerson(found), byItem(found)];
+}
+
+function byPerson({ by_person: all }) {
   if (!all?.length) return h("p.nothing", {}, "Nobody has judged the same item as somebody else yet.");
-  return table("Agreement by person", ["Person", "Decisions", "Agrees with the others"], all.map((one) => h("tr", {}, cells(h("bdi", {}, names.get(one.pseudonym) ?? one.pseudonym), String(one.decisions), percent(one.agreement)))));
+  return table("Agreement by person", ["Person", "Decisions", "Agrees with the others"], all.map((one) => h("tr", {}, cells(h("bdi", {}, one.name), String(one.decisions), percent(one.agreement)))));
 }
 
 function byItem({ by_item: all }) {
@@ -78,15 +120,24 @@ function nextStage(app, refresh) {
   return h("p.actions", {}, open);
 }
 
+/** Links for new people, and for those who lost their way in: they stay who they are. */
 function invitations() {
-  const role = h("select", { id: "invited-role" }, ["annotator", "adjudicator", "owner"].map((name) => h("option", { value: name }, capital(name))));
   const uses = h("input", { id: "invited-uses", type: "number", min: 1, max: 1000, value: 1 });
+  const many = h("label", { for: "invited-uses" }, "for how many people ", uses);
+  const again = h("optgroup", { label: "Somebody who lost the token" });
+  const whom = h("select", { id: "invited-role", onchange: () => (many.hidden = whom.value.startsWith("A")) }, ["annotator", "adjudicator", "owner"].map((role) => h("option", { value: role }, `New ${role}`)), again);
   const made = h("p.made", { role: "status" });
-  return h("div.invite", {}, h("p.actions", {}, h("label", { for: "invited-role" }, "Invite an ", role), h("label", { for: "invited-uses" }, "for how many people ", uses),
+  const element = h("div.invite", {}, h("p.actions", {}, h("label", { for: "invited-role" }, "Invite ", whom), many,
     button("Make a link", async () => {
-      const { link } = await post("/annotation/invitations", { role: role.value, uses: Number(uses.value) });
+      const { link } = await post("/annotation/invitations", many.hidden ? { member: whom.value } : { role: whom.value, uses: Number(uses.value) });
       made.replaceChildren("Send them this link; it is shown only now: ", h("code.secret", { tabindex: 0 }, link));
     })), made);
+  return {
+    element,
+    know(people) {
+      if (again.children.length !== people.length) again.replaceChildren(...people.map(({ pseudonym, name }) => h("option", { value: pseudonym }, `${name} (${pseudonym})`)));
+    },
+  };
 }
 
 function guidelineBox(app) {

@@ -1,6 +1,7 @@
 // Forms with one answer a row: steps, expansions, saliences, pairs. A key answers a row and goes on to the next.
 
 import { button, counted, h } from "../elements.js";
+import { NO_BAR } from "./change_editor.js";
 import { DIGITS } from "./keyboard.js";
 import { procedureView, stepText } from "./procedure.js";
 
@@ -23,6 +24,7 @@ const ROWS = {
     values: YES_NO("A step", "Not a step"),
     answer: (values) => ({ valid: values }),
     values_of: (answer) => answer.valid,
+    isProcedure: true,
   }),
   expansions: ({ expansions }) => ({
     rows: expansions.map((name) => ({ label: name, element: () => h("bdi.name", {}, name) })),
@@ -95,8 +97,9 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
   const done = button("Done", finish, { kind: "primary" });
   done.prepend(cap("done"), " ");
   const missing = kind.missing ? missingPairs(state, keep) : null;
+  const { goal } = payload.procedure;
   const element = h("div.row-form", {},
-    procedureView(payload.procedure, { step: payload.step }),
+    kind.isProcedure ? h("div.procedure", {}, h("h2", {}, h("bdi", {}, goal))) : procedureView(payload.procedure, { step: payload.step }),
     h("div.decide", {},
       payload.cluster ? h("p.in-question", {}, "So far: ", h("b", {}, payload.cluster.join(", ")), payload.level === "attributes" ? ` of ${payload.entity}` : "") : null,
       criteria ? h("dl.criteria", { "aria-label": "What the scores mean" }, criteria.map((about, score) => [h("dt", {}, String(score)), h("dd", {}, about)]).reverse()) : null,
@@ -119,7 +122,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
 /** Pairs that nobody listed although they change. */
 function missingPairs(state, keep) {
   const list = h("ul.missing");
-  const box = (name, label) => h("input", { name, "aria-label": label, placeholder: label.toLowerCase(), maxlength: 200, value: state.typed[name] ?? "", autocomplete: "off", oninput: (event) => {
+  const box = (name, label) => h("input", { name, "aria-label": label, placeholder: label.toLowerCase(), maxlength: 300, pattern: NO_BAR, title: "any words, but not the sign |", value: state.typed[name] ?? "", autocomplete: "off", oninput: (event) => {
     state.typed[name] = event.target.value;
     keep(state);
   } });
@@ -132,7 +135,7 @@ function missingPairs(state, keep) {
       }, { kind: "tool", "aria-label": `Take back: ${pair.attribute} of ${pair.entity}` }))));
     keep(state);
   };
-  const form = h("form.sentence", { onsubmit: (event) => {
+  const form = h("form.pair-form", { onsubmit: (event) => {
     event.preventDefault();
     const [ofWhat, what] = [entity.value.trim(), attribute.value.trim()];
     if (!what || !ofWhat) return (what ? entity : attribute).focus();

@@ -1,7 +1,7 @@
 // The state grid: entities and their attributes down, steps across. Each cell can be chosen, to write a change there.
 
 import { h } from "../elements.js";
-import { before, line, plainly } from "./states.js";
+import { before, isContradicted, line, plainly } from "./states.js";
 
 /** A grid that draws itself anew when told. `pick({step, entity, attribute, change})` is called for a chosen cell. */
 export function stateGrid(procedure, pick) {
@@ -33,12 +33,8 @@ export function stateGrid(procedure, pick) {
   }
   function cell(all, pending, entity, attribute, step) {
     const here = line(all, entity, attribute).filter((change) => change.step === step);
-    const earlier = before(all, { step, entity, attribute });
-    const carried = earlier && earlier.step < step ? earlier.after : "";
-    const conflict = here.some((change) => {
-      const last = before(all, change, change);
-      return last && change.before && plainly(last.after) !== plainly(change.before);
-    });
+    const carried = before(all, { step, entity, attribute })?.after ?? "";
+    const conflict = here.some((change) => isContradicted(all, change));
     const words = here.length ? here.map((change) => change.after || "—").join(" · ") : carried;
     const about = `${attribute} of ${entity}, step ${step}: ${here.length ? here.map((change) => `${change.before || "—"} → ${change.after || "—"}`).join("; ") : carried ? `still ${carried}` : "nothing"}${conflict ? ", which contradicts an earlier step" : ""}`;
     const kind = here.length ? (here.includes(pending) ? ".pending" : ".set") : carried ? ".carried" : "";

@@ -8,23 +8,30 @@ const isOf = (change, entity, attribute) => plainly(change.entity) === plainly(e
 /** The changes of one attribute of one entity, in the order of the steps. */
 export const line = (changes, entity, attribute) => changes.filter((change) => isOf(change, entity, attribute)).sort((a, b) => a.step - b.step);
 
-/** The last change that left a value before this one; `own` is the change itself, where it is among them. */
-export function before(changes, { step, entity, attribute }, own = null) {
-  const others = line(changes, entity, attribute).filter((change) => change !== own && change.after);
-  const order = own ? changes.indexOf(own) : changes.length;
-  return others.filter((change) => change.step < step || (change.step === step && changes.indexOf(change) < order)).at(-1) ?? null;
+/** The changes of the last earlier step that has any: what they left is what is known. */
+function left(changes, { step, entity, attribute }) {
+  const earlier = line(changes, entity, attribute).filter((change) => change.step < step && change.after);
+  return earlier.filter((change) => change.step === earlier.at(-1).step);
 }
 
-/** The first change after this one. */
-export const after = (changes, { step, entity, attribute }, own = null) => line(changes, entity, attribute).find((change) => change !== own && change.step > step) ?? null;
+/** The change that says what the state is before a change. */
+export const before = (changes, change) => left(changes, change).at(-1) ?? null;
 
-/** What contradicts a change: "≠ …" sentences, none if nothing does. */
+/** Whether a change begins with another state than the steps before it left. Agreeing with one of them is enough. */
+export function isContradicted(changes, change) {
+  const known = left(changes, change);
+  return known.length > 0 && change.before !== "" && !known.some((one) => plainly(one.after) === plainly(change.before));
+}
+
+/** What speaks against a change, in words. `own` is the change as it is kept, where it is being edited. */
 export function contradictions(changes, change, own = null) {
   if (!change.entity || !change.attribute) return [];
+  const all = [...changes.filter((one) => one !== own && one !== change), change];
   const found = [];
-  const [earlier, later] = [before(changes, change, own), after(changes, change, own)];
-  if (earlier && change.before && plainly(earlier.after) !== plainly(change.before)) found.push(`after step ${earlier.step} it was “${earlier.after}”`);
-  if (later?.before && change.after && plainly(later.before) !== plainly(change.after)) found.push(`step ${later.step} begins with “${later.before}”`);
+  if (isContradicted(all, change)) found.push(`after step ${before(all, change).step} it was “${before(all, change).after}”`);
+  const later = line(all, change.entity, change.attribute).filter((one) => one.step > change.step);
+  const next = change.after ? later.find((one) => one.step === later[0].step && isContradicted(all, one)) : null;
+  if (next) found.push(`step ${next.step} begins with “${next.before}”`);
   if (change.before && change.after && plainly(change.before) === plainly(change.after)) found.push("nothing changes");
   return found;
 }

@@ -25,7 +25,8 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   page.append(h(`div.desk${gridFirst ? ".grid-first" : ""}`, {}, h("div.work", {}, bar, place), beside));
 
   let current = null, form = null, ahead = [], past = [], isOver = false, done = app.me.mine.done;
-  let shownAt = 0, seconds = 0, timers = [];
+  let shownAt = 0, seconds = 0, timers = [], filling = false;
+  const decided = new Set(); // two answers of the server may have brought the same item; one of them is late
 
   outbox.inHand = () => [current, ...ahead].filter(Boolean).map(({ item }) => item.id);
   outbox.wantsNext = () => !ahead.length && (!current || isQuick(current.item));
@@ -70,6 +71,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     status.textContent = [`You decided ${counted(done, "item")}`, stage ? `all together ${stage.decided} of ${stage.items} in this stage` : ""].filter(Boolean).join("; ");
     undo.disabled = past.length === 0;
     skip.disabled = current === null;
+    place.dataset.ahead = ahead.length;
     const { version } = app.me.guideline;
     if (beside.dataset.version !== String(version)) showGuideline(beside, app.me.guideline);
   }
@@ -94,68 +96,75 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     storage.remove(draftName(item));
     past = [...past, { id: decision.id, item, answer }].slice(-UNDOABLE);
     done += 1;
-    current = null;
-    if (ahead.length) show(ahead.shift());
-    else wait("The next item is on its way …");
+    decided.add(item.id);
+    showNext();
     try {
-      const answered = await sent;
-      take(answered?.next);
+      take((await sent)?.next);
     } catch {
       done -= 1;
+      decided.delete(item.id);
       past = past.filter(({ id }) => id !== decision.id); // the outbox shows why it was refused
       tell();
     }
-    if (!current && !isOver && !outbox.entries().length) await look();
+    if (!outbox.entries().length) await fill();
+  }
+  function showNext() {
+    current = null;
+    if (ahead.length) show(ahead.shift());
+    else wait("The next item is on its way …");
   }
   /** An item that the server gave: on the desk, or beside it. */
   function take(next) {
-    if (!next || outbox.inHand().includes(next.item.id)) return;
+    if (!next || decided.has(next.item.id) || outbox.inHand().includes(next.item.id)) return;
     if (isOver) release(next);
     else if (current) ahead.push(next);
     else show(next);
+    tell();
   }
   const ask = (body = {}) => {
-    const decided = outbox.entries().map((entry) => entry.body.item).filter(Boolean);
-    return post("/annotation/next", { besides: [...outbox.inHand(), ...decided], ...body });
+    const unsent = outbox.entries().map((entry) => entry.body.item).filter(Boolean);
+    return post("/annotation/next", { besides: [...outbox.inHand(), ...unsent], ...body });
   };
-  async function look() {
-    const next = await ask();
-    if (isOver) return next && release(next);
-    if (next) take(next);
-    else if (!current) nothingLeft();
-    if (current && isQuick(current.item) && !ahead.length) take(await ask());
-    return undefined;
+  /** Ask for what the desk lacks: an item, and for quick kinds another one. */
+  async function fill() {
+    if (filling || isOver) return;
+    filling = true;
+    try {
+      if (!current) take(await ask());
+      if (!current && !isOver) nothingLeft();
+      if (current && outbox.wantsNext()) take(await ask());
+    } finally {
+      filling = false;
+    }
   }
   const release = ({ item }) => post(`/annotation/items/${item.id}/release`, {}, { keepalive: true }).catch(() => {}); // else the lease ends by itself
 
   async function leaveOut() {
     if (!current) return;
     const left = current.item.id;
-    current = null;
-    if (ahead.length) show(ahead.shift());
+    showNext();
     take(await ask({ release: left, besides: [...outbox.inHand(), left] }));
-    if (!current) await look();
+    await fill();
   }
   async function takeBack() {
     const last = past.at(-1);
     if (!last) return;
     const item = last.item ?? (await get(`/annotation/items/${last.of}`)).item;
-    past.pop();
+    past = past.filter((one) => one !== last);
     const id = newId();
     const sent = outbox.add({ id, path: `/annotation/decisions/${last.id}/undo`, body: { id }, about: `Undo of “${goalOf(item)}”` });
     if (current) ahead.unshift(current);
     done -= 1;
+    decided.delete(item.id);
     show({ item, answer: last.answer });
-    try {
-      await sent;
-    } catch {
+    sent.catch(async () => {
       done += 1; // the outbox shows why it was refused: the decision stands
+      decided.add(item.id);
       storage.remove(draftName(item));
       if (current?.item.id !== item.id) return;
-      current = null;
-      if (ahead.length) show(ahead.shift());
-      else await look();
-    }
+      showNext();
+      await fill();
+    });
   }
   function showKeys() {
     const common = [{ name: "undo", label: "Undo the last decision" }, { name: "skip", label: "Skip this item" }, { name: "help", label: "Show the keys" }];
@@ -175,11 +184,11 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     if (event.key === "Escape" && focused.matches?.("input, select")) focused.blur();
     if (isTakenByFocus(event)) return;
     const name = keyboard.action(event);
-    const act = form?.actions.find((one) => one.name === name)?.act ?? { undo: () => undo.click(), skip: () => skip.click(), help: showKeys }[name];
+    const act = form?.actions.find((one) => one.name === name)?.act ?? { undo: takeBack, skip: leaveOut, help: showKeys }[name];
     if (!act) return;
     event.preventDefault();
     if (event.repeat && name !== "up" && name !== "down") return; // a key that stays down decides one item
-    act();
+    Promise.resolve(act()).catch((error) => explain(error, place));
   }
   /** Keep what is in hand, and hear what is new: another guideline, how far the others are. */
   async function renew() {
@@ -191,7 +200,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   async function lookForMore() {
     if (current || document.hidden || outbox.entries().length) return;
     await app.meet();
-    await look();
+    await fill();
   }
   const regularly = (act, pause) => setInterval(() => act().catch(() => {}), pause * 1000); // no connection: again later
 
@@ -204,7 +213,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   const mine = await get("/annotation/mine", { limit: UNDOABLE });
   past = mine.filter((one) => one.stage === app.me.stage?.number && !one.undone && !one.adjudicates && !one.checks).map(({ id, item, answer }) => ({ id, of: item, answer })).reverse();
   wait("Looking for an item …");
-  setTimeout(() => look().catch((error) => explain(error, place))); // after the page is in its place, so that it can take the focus
+  setTimeout(() => fill().catch((error) => explain(error, place))); // after the page is in its place, so that it can take the focus
 
   return () => {
     isOver = true;
