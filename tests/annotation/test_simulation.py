@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import fluents as fl
+from command_run import Run
 from fluents.annotation import check_answer, design_of, items
 from fluents.annotation.design import STAGE_KINDS, Pay, ProjectDesign
 from fluents.annotation.scripted_people import ErrorRates, PlantedShares, ScriptedAnnotator, Truth, planted
@@ -106,17 +107,29 @@ def test_more_judges_keep_more_and_the_table_says_so(gold: list[Trace]) -> None:
 
 
 def test_the_report_is_a_table_and_json(gold: list[Trace]) -> None:
-    told: list[str] = []
-    found = simulate(design_of("test", "vet,salience"), gold[:2], PERFECT, table=True, progress=told.append)
+    told: list[tuple[int, int]] = []
+    design = design_of("test", "vet,salience")
+    found = simulate(design, gold[:2], PERFECT, table=True, progress=lambda *done: told.append(done))
     console = Console(width=200, file=io.StringIO(), record=True)
     console.print(simulation_view(found))
     text = console.export_text()
     assert "1 vet" in text
     assert "20% errors" in text
-    assert told[:2] == ["stage 1: vet", "stage 2: salience"]
+    assert told == [(done, 30) for done in range(1, 31)]
     values = found.to_dict()
     assert values["stages"][0]["precision"] == 1
     assert len(values["needed"]) == 28
+
+
+def test_the_command_prints_a_table_or_json(run: Run) -> None:
+    source = ("annotate", "simulate", "fluents:dev", "--limit", "2")
+    done = run(*source, "--stages", "author,vet", "--annotators", "3")
+    assert done.status == 0
+    assert "2 vet" in done.out
+    assert "pay" not in done.out
+    values = run(*source, "--stages", "vet", "--flip", "0", "--json").json
+    assert values["stages"][0]["recall"] == 1
+    assert run(*source).status == run(*source, "--stages", "author,vet", "--annotators", "2").status == 2
 
 
 rates = st.builds(ErrorRates, miss=st.floats(0, 1), invent=st.floats(0, 1), flip=st.floats(0, 1))

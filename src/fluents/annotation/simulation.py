@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Noun: TypeAlias = Literal["procedures", "steps", "changes"]
-Progress: TypeAlias = Callable[[str], None]
-"""Told of each stage, and of each line of the table, before it is computed."""
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told how many runs of a stage are done, and how many there are."""
 
 MEASURED: dict[StageKind, Noun] = {
     "select": "procedures",
@@ -124,7 +124,7 @@ def simulate(
     seed: int = 0,
     shares: PlantedShares | None = None,
     table: bool = False,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> Simulation:
     """Run a project on gold traces with annotators who know the gold and err at given rates.
 
@@ -148,12 +148,17 @@ def simulate(
     people = _people(annotators, truth, gold, seed)
     before: Sequence[Trace] = material
     reports = []
-    for number, stage in enumerate(design.stages, start=1):
-        progress(f"stage {number}: {stage.kind}")
+    runs = len(design.stages) + (_table_runs(design, ERROR_RATES) if table else 0)
+    for number in range(1, len(design.stages) + 1):
         found = _decided(design, number, before, people, seed, _systems(gold, seed))
         reports.append(_report(design, number, found, truth, gold))
         before = found.traces
-    needed = judges_needed(design, gold, seed=seed, shares=shares, progress=progress) if table else []
+        progress(number, runs)
+
+    def later(done: int, _: int) -> None:
+        progress(len(design.stages) + done, runs)
+
+    needed = judges_needed(design, gold, seed=seed, shares=shares, progress=later) if table else []
     currency = next((stage.pay.currency for stage in design.stages if stage.pay is not None), None)
     return Simulation(reports, needed, currency)
 
@@ -291,16 +296,15 @@ def judges_needed(
     seed: int = 0,
     shares: PlantedShares | None = None,
     errors: Sequence[float] = ERROR_RATES,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> list[JudgesNeeded]:
     """What each stage would keep with one to seven judges who all err at the same rate, run alone on the gold."""
     chosen = random.Random(seed).sample(list(gold), min(MOST_TABLED, len(gold)))
     truth = Truth.of(chosen)
     found = []
-    for kind in dict.fromkeys(stage.kind for stage in design.stages if stage.kind in TABLED):
+    for kind in _tabled_kinds(design):
         stage = next(stage for stage in design.stages if stage.kind == kind)
         for error in errors:
-            progress(f"{kind}, error rate {error:g}")
             for judges in range(1, MOST_JUDGES + 1):
                 alone = design.replace(stages=(_alone(stage, judges),))
                 material = planted(chosen, _shares_for(alone, shares or PlantedShares()), seed)
@@ -309,7 +313,16 @@ def judges_needed(
                 outcome = _decided(alone, 1, material, people, seed, {})
                 _, precision, recall = _quality(outcome.traces, MEASURED[kind], chosen)
                 found.append(JudgesNeeded(kind, judges, error, precision, recall))
+                progress(len(found), _table_runs(design, errors))
     return found
+
+
+def _tabled_kinds(design: ProjectDesign) -> list[StageKind]:
+    return list(dict.fromkeys(stage.kind for stage in design.stages if stage.kind in TABLED))
+
+
+def _table_runs(design: ProjectDesign, errors: Sequence[float]) -> int:
+    return len(_tabled_kinds(design)) * len(errors) * MOST_JUDGES
 
 
 def _alone(stage: StageDesign, judges: int) -> StageDesign:
@@ -325,19 +338,23 @@ def simulation_view(simulation: Simulation) -> RenderableType:
 
     from fluents.report.terminal import plain, table_of
 
-    rows = [
-        [
-            f"{one.number} {one.kind}",
-            *(str(count) for count in (one.judges, one.items, one.decisions)),
-            *(_share(value) for value in (one.full, one.alpha, one.f1, one.right)),
-            "" if one.noun is None else f"{one.kept:,} {one.noun}",
-            *(_share(value) for value in (one.precision, one.recall)),
-            "" if one.pay is None else f"{one.pay:,.2f}",
-        ]
-        for one in simulation.stages
-    ]
-    columns = ["stage", "judges", "items", "decisions", "agree", "alpha", "F1", "right", "kept", "precision", "recall"]
-    parts: list[RenderableType] = [table_of([*columns, f"pay {simulation.currency or ''}".rstrip()], rows)]
+    columns = {
+        "stage": [f"{one.number} {one.kind}" for one in simulation.stages],
+        "judges": [str(one.judges) for one in simulation.stages],
+        "items": [f"{one.items:,}" for one in simulation.stages],
+        "decisions": [f"{one.decisions:,}" for one in simulation.stages],
+        "agree": [_share(one.full) for one in simulation.stages],
+        "alpha": [_share(one.alpha) for one in simulation.stages],
+        "F1": [_share(one.f1) for one in simulation.stages],
+        "right": [_share(one.right) for one in simulation.stages],
+        "kept": ["" if one.noun is None else f"{one.kept:,} {one.noun}" for one in simulation.stages],
+        "precision": [_share(one.precision) for one in simulation.stages],
+        "recall": [_share(one.recall) for one in simulation.stages],
+        f"pay, {simulation.currency}": ["" if one.pay is None else f"{one.pay:,.2f}" for one in simulation.stages],
+    }
+    told = {name: cells for name, cells in columns.items() if any(cell not in ("", _NONE) for cell in cells)}
+    parts: list[RenderableType] = [table_of(list(told), list(zip(*told.values(), strict=True)))]
+    parts += [plain(f"{name}: {meaning}", "dim") for name, meaning in _MEANINGS.items() if name in told]
     for kind in dict.fromkeys(one.kind for one in simulation.needed):
         of_kind = [one for one in simulation.needed if one.kind == kind]
         errors = list(dict.fromkeys(one.error for one in of_kind))
@@ -351,5 +368,16 @@ def simulation_view(simulation: Simulation) -> RenderableType:
     return Group(*parts)
 
 
+_NONE = "–"
+_MEANINGS = {
+    "agree": "share of the questions that all judges answer alike",
+    "alpha": "Krippendorff's alpha",
+    "F1": "of every two authors, where other words for the same change count as the same",
+    "right": "share of the questions that the majority answers rightly",
+    "precision": "share of what is kept that is right",
+    "recall": "share of what is right that is kept",
+}
+
+
 def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+    return _NONE if value is None else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""fluents annotate new | serve | invite | status | export | import"""
+"""fluents annotate new | serve | invite | status | export | import | simulate"""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fluents import jsonl
+from fluents.cli import annotate_simulate
 from fluents.cli.command import AsJson, show, show_json, tell
 from fluents.errors import InputError, needs_extra
 from fluents.text.names import counted
@@ -366,3 +367,6 @@ def import_(
         show_json({"project": found.name, "id": found.id, "link": link, "store": opened.name})
     else:
         print(f"imported the project {found.name}; join as its owner: {link}")
+
+
+app.command()(annotate_simulate.simulate)
