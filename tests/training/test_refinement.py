@@ -82,7 +82,7 @@ def test_the_annotation_becomes_likelier_though_it_was_not_sampled() -> None:
 def test_steps_share_a_sequence_until_a_line_is_dropped() -> None:
     from fluents.training.advantages import RewardedAnswer
     from fluents.training.batch_sampling import SampledTokens
-    from fluents.training.refinement import SampledStep, _sequences
+    from fluents.training.sampled_procedures import SampledStep, _sequences
 
     def step(prompt: list[int], *written: int) -> SampledStep:
         return SampledStep(prompt, SampledTokens([*written], [-1.0] * len(written), True), RewardedAnswer((), 0.0, {}))
@@ -98,7 +98,8 @@ def test_steps_share_a_sequence_until_a_line_is_dropped() -> None:
 
 
 def test_no_procedure_comes_again_before_all_have_come() -> None:
-    from fluents.training.refinement import RefinementSettings, RewardedProcedure, _rounds
+    from fluents.training.refinement import RefinementSettings, _rounds
+    from fluents.training.sampled_procedures import RewardedProcedure
 
     procedures = [RewardedProcedure(_trace(str(number), "x", "a", "b", "c")) for number in range(6)]
     first, second, third = _rounds(procedures, [], RefinementSettings(rounds=3, procedures=3))
@@ -108,7 +109,8 @@ def test_no_procedure_comes_again_before_all_have_come() -> None:
 
 
 def test_judged_procedures_are_a_share_of_each_round() -> None:
-    from fluents.training.refinement import RefinementSettings, RewardedProcedure, _rounds
+    from fluents.training.refinement import RefinementSettings, _rounds
+    from fluents.training.sampled_procedures import RewardedProcedure
 
     annotated = [RewardedProcedure(_trace(str(number), "x", "a", "b", "c")) for number in range(9)]
     judged = [one._replace(claims=((), (), ())) for one in annotated]
@@ -212,10 +214,10 @@ def test_a_run_resumes_and_its_adapter_is_tracked_with(
     assert rewards[-1] | {"seconds": 0} == log[-1] | {"seconds": 0}
     ours, theirs = read_adapter(refined), read_adapter(again)
     assert all(np.allclose(ours.pairs[name][1], theirs.pairs[name][1], atol=1e-4) for name in ours.pairs)
-    with pytest.raises(InputError, match="differ in refinement\n"):
+    with pytest.raises(InputError, match="from this one in: refinement\n"):
         refinement.refine_adapter(*begin, **options | {"samples": 3})
     judged.write_text(JUDGED.replace("T1", "P1"))
-    with pytest.raises(InputError, match=r"differ in .*judged"):
+    with pytest.raises(InputError, match=r"from this one in: .*judged"):
         refinement.refine_adapter(*begin, **options)
 
     # It is another adapter than the one it began with, for the same base weights.
