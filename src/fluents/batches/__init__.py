@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Literal, TypeAlias, Unpack
 
-from fluents.batches.documents import InputFile, cut, find_files
-from fluents.batches.stages import STAGES, BatchSettings, ShardTask, in_order
-from fluents.batches.store import RUNS, Manifest, ShardDamagedError, ShardFile, ShardFormat, ShardStore
+from fluents.batches.shard_plan import SHARD_SIZE, BatchPlan, plan, runs_model
+from fluents.batches.stages import STAGES
+from fluents.batches.store import RUNS, Manifest, ShardFile, ShardFormat
 from fluents.batches.workers import LocalProcesses, PoolLimits, WorkerPool, WorkerSource
 from fluents.errors import InputError
 from fluents.scoring import check_choice
@@ -25,14 +25,8 @@ from fluents.trackers import TrackerOptions
 
 EngineName: TypeAlias = Literal["local", "ray"]
 
-SHARD_SIZE = 50
-"""Procedures. On many workers that often fail, fewer are better (`benchmarks/batch_simulation.py`); but the slots of an
-embedded model run empty at the end of each shard."""
 TIMEOUT = 600.0
 """Seconds without a sign of life: the longest answers of large models on few cores stay below."""
-
-AT_ONCE = 8
-"""Procedures that an embedded model takes side by side (`benchmarks/batch.py`)."""
 
 
 @dataclass(frozen=True)
@@ -154,209 +148,6 @@ def _workers(
     stack.callback(actors.close)
     actors.workers = min(workers or actors.room, most)
     return actors, actors.workers
-
-
-def runs_model(settings: BatchSettings) -> bool:
-    """Whether workers run a model themselves, and do not ask an endpoint or a file."""
-    if "track" not in settings.stages or settings.tracker.get("replay"):
-        return False
-    model = settings.tracker.get("model")
-    from fluents.weights.base_weights import is_embedded
-
-    return model is None or is_embedded(str(model))
-
-
-# The plan: which shards there are, and which of them are done
-
-
-@dataclass
-class PlannedShard:
-    """A shard of the input, and its file if it is there."""
-
-    file: str
-    count: int
-    done: ShardFile | None = None
-    retry: bool = False
-
-
-@dataclass
-class BatchPlan:
-    """A run before it begins."""
-
-    store: ShardStore
-    settings: BatchSettings
-    signed: Mapping[str, Any]
-    """What of the settings the manifest records."""
-    files: list[InputFile]
-    shard_size: int
-    shards: list[PlannedShard]
-    part: tuple[int, int] | None = None
-    notices: list[str] = field(default_factory=list)
-
-    @property
-    def ours(self) -> list[PlannedShard]:
-        """The shards of this part, or all."""
-        return self.shards if self.part is None else self.shards[self.part[0] - 1 :: self.part[1]]
-
-    @property
-    def left(self) -> list[PlannedShard]:
-        """The shards of this part that are to be done."""
-        return [shard for shard in self.ours if shard.done is None or shard.retry]
-
-    def tasks(self) -> Iterator[ShardTask]:
-        """What is to be done, with its documents, read as they are needed."""
-        wanted = {shard.file: shard for shard in self.left}
-        places = iter(self.shards)
-        for shard in cut(self.files, self.shard_size):
-            planned = next(places, None)
-            file = self.settings.file_name(shard.name, self.signed)
-            if planned is None or planned.file != file:
-                raise InputError(
-                    "the input files changed during the run",
-                    where=shard.documents[0].where,
-                    fix="run the command again",
-                )
-            if file in wanted:
-                yield ShardTask(file, shard.documents, retry=planned.done is not None)
-
-
-def plan(
-    sources: str | Path | Iterable[str | Path],
-    out: str | Path,
-    *,
-    stages: Sequence[str] = STAGES,
-    format: ShardFormat = "parquet",
-    shard_size: int = SHARD_SIZE,
-    max_steps: int = 1000,
-    part: tuple[int, int] | None = None,
-    retry_failed: bool = False,
-    tracker: Mapping[str, Any] | None = None,
-    on_notice: Callable[[str], None] | None = None,
-    dry: bool = False,
-) -> BatchPlan:
-    """Read the input once, and see what earlier runs have done. A `dry` plan leaves the folder as it is."""
-    check_choice("format", format, ShardFormat)
-    for name, value in (("shard_size", shard_size), ("max_steps", max_steps)):
-        if value < 1:
-            raise InputError(f"`{name}` must be at least 1, not {value}", fix="give a positive number")
-    if part is not None and not 1 <= part[0] <= part[1]:
-        raise InputError(
-            f"`part` must be K/N with K from 1 to N, not {part[0]}/{part[1]}", fix="give, for example, 3/100"
-        )
-    chosen = _plain(tracker or {})
-    if chosen and "track" not in in_order(stages):
-        raise InputError(
-            f"`{next(iter(chosen))}` has no effect without the stage track",
-            fix=f"add track to `stages`, or leave out `{next(iter(chosen))}`",
-        )
-    settings = BatchSettings(in_order(stages), chosen, max_steps, format)
-    if runs_model(settings) and _takes_several(chosen):
-        settings = replace(settings, tracker={"at_once": AT_ONCE, **chosen})
-    files = find_files([sources] if isinstance(sources, str | Path) else sources, out)
-    if not files:
-        raise InputError(
-            "there are no input files", fix="name files with procedures; files in the folder `out` are not read"
-        )
-    signed = settings.settings
-    store = ShardStore(out)
-    if not dry:
-        store.create()
-    manifest = store.read_manifest()
-    _check_same_settings(manifest, signed, store)
-    found = BatchPlan(store, settings, signed, files, shard_size, [], part)
-    _find_shards(found, manifest, retry_failed, dry)
-    if on_notice is not None:
-        for notice in found.notices:
-            on_notice(notice)
-    return found
-
-
-def _takes_several(tracker: Mapping[str, Any]) -> bool:
-    """Whether the tracker can take several procedures side by side."""
-    if tracker.get("samples", 1) > 1 or tracker.keys() & {"setting", "checkpoint"}:
-        return False
-    from fluents.prompts.transcript import VERSION
-    from fluents.weights.adapters import open_embedded
-    from fluents.weights.base_weights import default_model
-
-    model, adapter = tracker.get("model"), tracker.get("adapter")
-    return open_embedded(model or (None if adapter else default_model()), adapter).adapter.facts.prompt == VERSION
-
-
-def _plain(tracker: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as JSON has them: they go to other processes, and other machines."""
-    found = {name: str(value) if isinstance(value, Path) else value for name, value in tracker.items()}
-    for name, value in found.items():
-        if not isinstance(value, str | int | float | None):
-            raise InputError(
-                f"`{name}` must be a name or a number, because each worker opens its own model",
-                fix=f"give a name or a path as `{name}`",
-            )
-    for name in ("replay", "checkpoint", "adapter"):  # a file: workers may stand elsewhere
-        if found.get(name) and Path(str(found[name])).exists():
-            found[name] = str(Path(str(found[name])).resolve())
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _check_same_settings(manifest: Manifest | None, signed: Mapping[str, Any], store: ShardStore) -> None:
-    if manifest is None:
-        return
-    now = json.loads(json.dumps(signed))
-    before = manifest.settings
-    for name in dict.fromkeys([*before, *now]):
-        if before.get(name) != now.get(name):
-            was, is_now = _differing(before.get(name), now.get(name))
-            raise InputError(
-                f"this folder contains the results of a run with other settings: {name} was {was}, but is now {is_now}",
-                where=store.folder,
-                fix="use the settings of that run, or choose another folder as `out`",
-            )
-
-
-def _differing(was: Any, now: Any) -> tuple[str, str]:
-    if isinstance(was, dict) and isinstance(now, dict):
-        key = next(key for key in [*was, *now] if was.get(key) != now.get(key))
-        return f"{key} {was.get(key)}"[:100], f"{key} {now.get(key)}"[:100]
-    return str(was)[:100], str(now)[:100]
-
-
-def _find_shards(planned: BatchPlan, manifest: Manifest | None, retry_failed: bool, dry: bool) -> None:
-    known = {shard.file: shard for shard in manifest.shards} if manifest else {}
-    there = planned.store.names() if planned.store.system.isdir(planned.store.path) else set()
-    for shard in cut(planned.files, planned.shard_size):
-        file = planned.settings.file_name(shard.name, planned.signed)
-        one = PlannedShard(file, len(shard.documents))
-        if file in there:
-            one.done = _checked(planned, file, known.get(file), dry)
-        elif file in known:
-            planned.notices.append(f"{file} is in the manifest but not in the folder, so it is created again")
-        one.retry = retry_failed and one.done is not None and one.done.failures > 0
-        planned.shards.append(one)
-    if not planned.shards:
-        raise InputError("the input files are empty", where=planned.files[0].name, fix="name files with procedures")
-    gone = known.keys() - {shard.file for shard in planned.shards}
-    if gone:
-        rows = sum(known[file].procedures for file in gone)
-        planned.notices.append(
-            f"the input or `shard_size` has changed since the last run: {len(gone)} of the {len(known)} shards of "
-            "that run "
-            f"({rows:,} procedures) are no longer used. Their files are kept, but removed from the manifest"
-        )
-
-
-def _checked(planned: BatchPlan, file: str, known: ShardFile | None, dry: bool) -> ShardFile | None:
-    """What is known of a file that is there; None, and a notice, if it is damaged."""
-    try:
-        return planned.store.check_shard(file, known)
-    except ShardDamagedError as error:
-        moved = f"{file}.damaged" if dry else planned.store.set_aside(file)
-        planned.notices.append(
-            f"{error.what} ({file}). The damaged file is kept as {moved}, and the shard is created again"
-        )
-        return None
-
-
-# The run
 
 
 class _Run:

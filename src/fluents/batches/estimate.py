@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fluents.batches import BatchPlan, plan, runs_model
 from fluents.batches.documents import read_documents
+from fluents.batches.shard_plan import BatchPlan, plan, runs_model
 from fluents.errors import FluentsError
 from fluents.records import Procedure
 from fluents.text.names import counted
