@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import random
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -33,11 +34,12 @@ from fluents.batches.store import Manifest, ShardFile, ShardStore
 from fluents.data import corpus
 from fluents.metrics import score
 from fluents.records import Procedure, Trace
-from fluents.trackers.embedded import Engine, Sampling, WrittenAnswer, free_cores
+from fluents.trackers.embedded import Engine, free_cores
 from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker, transcript_engine
 from fluents.weights.adapters import open_embedded
 from fluents.weights.base_weights import BASES, find, is_here
 
+Recorded = runpy.run_path(str(Path(__file__).with_name("track.py")))["Recorded"]  # a script too: it cannot be imported
 PARTS = ("embedded", "workers", "replay", "ray", "memory", "query")
 
 
@@ -79,32 +81,6 @@ def gold(count: int, steps: int) -> list[Trace]:
         changes = tuple(change for change in trace.changes if change.step <= steps)
         found.append(Trace(procedure=few, changes=changes))
     return found[:count]
-
-
-class Recorded:
-    """The engine, remembering for each slot what was asked: prompt, tokens, whether it was fresh."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.asked: list[list[tuple[str, int]]] = []
-        self._of: dict[int | None, list[tuple[str, int]]] = {}
-
-    def continue_from(
-        self,
-        prompt: str,
-        sampling: Sampling,
-        seed: int,
-        *,
-        fresh: bool,
-        on_line: Callable[[str], None] | None = None,
-        slot: int | None = None,
-    ) -> list[WrittenAnswer]:
-        answers = self.engine.continue_from(prompt, sampling, seed, fresh=fresh, on_line=on_line, slot=slot)
-        if fresh:
-            self._of[slot] = []
-            self.asked.append(self._of[slot])
-        self._of[slot].append((prompt, len(answers[0].tokens)))
-        return answers
 
 
 def embedded(size: str, count: int, steps: int, at_once: int, threads: int | None) -> None:

@@ -47,11 +47,12 @@ print(next((int(line.split()[1]) // 1024 for line in lines if line.startswith("V
 
 
 class Recorded:
-    """The engine, remembering prompts, tokens and seconds."""
+    """The engine, remembering for each procedure the prompts and how many tokens were written."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.asked: list[tuple[str, int]] = []
+        self.asked: list[list[tuple[str, int]]] = []
+        self._of: dict[int | None, list[tuple[str, int]]] = {}
 
     def continue_from(
         self,
@@ -64,7 +65,10 @@ class Recorded:
         slot: int | None = None,
     ) -> list[WrittenAnswer]:
         answers = self.engine.continue_from(prompt, sampling, seed, fresh=fresh, on_line=on_line, slot=slot)
-        self.asked.append((prompt, max(len(answer.tokens) for answer in answers)))
+        if fresh:
+            self._of[slot] = []
+            self.asked.append(self._of[slot])
+        self._of[slot].append((prompt, len(answers[0].tokens)))
         return answers
 
 
@@ -91,8 +95,8 @@ def measure(size: str, procedure: Procedure) -> None:
     print(f"\n{size}")
     with transcript_engine(embedded.base_path(), embedded.adapter.path) as engine:
         bare(engine, [("\n", 1)])  # warm
-        seconds, ours, theirs, recorded, changes = _best_of(size, engine, procedure)
-        written = sum(tokens for _, tokens in recorded.asked)
+        seconds, ours, theirs, asked, changes = _best_of(size, engine, procedure)
+        written = sum(tokens for _, tokens in asked)
         print(f"  a step: {seconds / STEPS:.2f} s, {written / STEPS:.0f} tokens written")
         print(f"  against a bare loop over the engine: {ours / theirs:.2f} times (target: 1.15)")
         first, last = _first_and_last(engine, procedure, changes)
@@ -105,7 +109,7 @@ def measure(size: str, procedure: Procedure) -> None:
 
 def _best_of(
     size: str, engine: Engine, procedure: Procedure, runs: int = 2
-) -> tuple[float, float, float, Recorded, tuple[StateChange, ...]]:
+) -> tuple[float, float, float, list[tuple[str, int]], tuple[StateChange, ...]]:
     """The least seconds of tracking; the least processor time of it and of the bare loop, taken in turns; what was
     asked; and the changes."""
     seconds = ours = theirs = float("inf")
@@ -115,8 +119,9 @@ def _best_of(
         started, busy = time.perf_counter(), time.process_time()
         changes = tracker.track(procedure).changes
         seconds, ours = min(seconds, time.perf_counter() - started), min(ours, time.process_time() - busy)
-        theirs = min(theirs, bare(engine, recorded.asked)[0])
-    return seconds, ours, theirs, recorded, changes
+        [asked] = recorded.asked
+        theirs = min(theirs, bare(engine, asked)[0])
+    return seconds, ours, theirs, asked, changes
 
 
 def bare(engine: Engine, asked: list[tuple[str, int]]) -> tuple[float, dict[str, float]]:
@@ -184,7 +189,8 @@ def draft(procedure: Procedure) -> None:
     with transcript_engine(embedded.base_path(), embedded.adapter.path) as engine:
         recorded = Recorded(engine)
         TranscriptTracker(TranscriptSettings(model="base"), recorded).track(few)
-        plain, _ = bare(engine, recorded.asked)
+        [asked] = recorded.asked
+        plain, _ = bare(engine, asked)
     kinds = xllamacpp.common_speculative_type
     params = xllamacpp.CommonParams()
     params.model.path = str(embedded.base_path())
@@ -200,7 +206,7 @@ def draft(procedure: Procedure) -> None:
     with transcript_engine(embedded.base_path(), embedded.adapter.path) as engine:
         engine._server = xllamacpp.Server(params)
         bare(engine, [("\n", 1)])
-        drafted, timings = bare(engine, recorded.asked)
+        drafted, timings = bare(engine, asked)
     accepted = timings.get("draft_n_accepted", 0) / max(timings.get("draft_n", 0), 1)
     print(f"\nbase with small drafting: {drafted / plain:.2f} times the time, {accepted:.0%} of the drafts accepted")
 
