@@ -104,7 +104,7 @@ export async function showAdjudication(page, app) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form?.finish) return form.finish();
     if (isTakenByFocus(event)) return undefined;
     const name = keyboard.action(event);
-    if (name === "help") return keyboard.showHelp(actions, async () => {});
+    if (name === "help") return keyboard.showHelp(actions, app.saveKeys);
     const found = actions.find((one) => one.name === name);
     if (!found || event.repeat) return undefined;
     event.preventDefault();

@@ -1,10 +1,11 @@
 // The page of `fluents annotate`: which view an address shows. Addresses are ?join#CODE, ?work, ?grid, ?adjudicate,
 // ?progress, ?audit and ?guide; without one, people begin where their role has most to do.
 
-import { get, remove } from "../api.js";
+import { get, remove, replace } from "../api.js";
 import { button, capital, counted, explain, h, link } from "../elements.js";
 import { showAdjudication } from "./adjudication.js";
 import { showAudit } from "./audit.js";
+import { WRITTEN } from "./forms.js";
 import { showGuide } from "./guide.js";
 import { showConsent, showJoin, showSignIn } from "./join.js";
 import { Keyboard } from "./keyboard.js";
@@ -41,16 +42,23 @@ const app = {
     history.pushState({}, "", address);
     return show();
   },
-  /** Ask again who this is; something about it has changed. */
+  /** Ask who this is, and how far the project has come. */
   async meet() {
-    app.me = await get("/annotation/me");
-    const { member, keys } = app.me;
-    app.keyboard.use(keys ?? {});
-    if (app.storage?.member !== member.id) {
-      app.storage = new MemberStorage(member.id);
+    const me = await get("/annotation/me");
+    if (app.me && app.me.member.id !== me.member.id) return location.reload(); // another window signed in as somebody else
+    app.me = me;
+    app.keyboard.use(me.keys);
+    if (!app.storage) {
+      app.storage = new MemberStorage(me.member.id);
       app.outbox = new Outbox(app.storage, showSaving);
       app.outbox.flush();
     }
+    return undefined;
+  },
+  async saveKeys(own) {
+    app.me.keys = own;
+    await replace("/annotation/me/keys", own);
+    for (const cap of document.querySelectorAll("kbd[data-action]")) cap.replaceWith(app.keyboard.cap(cap.dataset.action));
   },
 };
 
@@ -76,11 +84,11 @@ async function show() {
 }
 
 async function open(page, kind) {
-  if (kind === "join") return showJoin(page, app);
+  if (kind === "join") return showJoin(page);
   try {
     if (!app.me) await app.meet();
   } catch (error) {
-    if (error.status === 401) return showSignIn(page, app);
+    if (error.status === 401) return showSignIn(page);
     throw error;
   }
   const { me } = app;
@@ -94,7 +102,8 @@ async function open(page, kind) {
 
 function showNavigation(current) {
   const { member, project } = app.me;
-  const open = Object.entries(VIEWS).filter(([, { roles }]) => roles.includes(member.role));
+  const isWritten = WRITTEN.includes(app.me.stage?.kind);
+  const open = Object.entries(VIEWS).filter(([kind, { roles }]) => roles.includes(member.role) && (kind !== "grid" || isWritten));
   nav.replaceChildren(
     ...open.map(([kind, { title }]) => h("a", { href: `?${kind}`, "aria-current": kind === current ? "page" : null }, title)),
     h("details.menu.member", {}, h("summary", {}, h("bdi", {}, member.name)), h("div.sheet-below", {},
@@ -115,7 +124,7 @@ function showSaving(outbox) {
   lost.hidden = !(outbox.isLost || outbox.isSignedOut || !app.storage.lasts) || !left;
   const kept = app.storage.lasts ? "kept in this browser and sent" : "not kept by this browser, so leave this page open: it is sent";
   if (outbox.isSignedOut) {
-    lost.replaceChildren(`You are signed out. ${counted(left, "decision")} will be sent when you sign in again. `, link("?join", "Sign in"));
+    lost.replaceChildren(`You are signed out. ${counted(left, "decision")} will be sent when you sign in again. `, link(location.pathname, "Sign in"));
   } else {
     lost.replaceChildren(h("b", {}, "No connection. "), `What you decide is ${kept} as soon as the server answers. ${counted(left, "decision")} to send.`);
   }

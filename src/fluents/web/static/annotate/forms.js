@@ -23,11 +23,11 @@ const KINDS = {
   correct: [changeForm, "Correction", () => "What changes at each step?", ""],
 };
 
-/** Items that take seconds: the next one is fetched ahead. */
-const LONG = ["author", "audit", "correct"];
+/** Kinds in which people write changes. The others take seconds: the next item is fetched ahead. */
+export const WRITTEN = ["author", "audit", "correct"];
 
 export const kindName = (kind) => KINDS[kind]?.[1] ?? kind;
 export const question = ({ kind, payload }) => KINDS[kind][2](payload);
 export const advice = ({ kind }) => KINDS[kind][3];
-export const isQuick = ({ kind }) => !LONG.includes(kind);
+export const isQuick = ({ kind }) => !WRITTEN.includes(kind);
 export const formOf = (desk) => KINDS[desk.item.kind][0](desk);

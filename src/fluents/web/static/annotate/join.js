@@ -17,19 +17,17 @@ function entrance(title, act, ...children) {
   return form;
 }
 
-async function comeIn(app) {
-  app.me = null;
-  await app.go(location.pathname);
-}
+/** Load the page anew: nothing of somebody who was here before stays in it. */
+const comeIn = () => location.assign(location.pathname);
 
-export function showJoin(page, app) {
+export function showJoin(page) {
   const code = location.hash.slice(1);
   const invitation = h("input", { id: "invitation", value: code, required: true, autocomplete: "off" });
   const name = h("input", { id: "name", required: true, maxlength: 100, autocomplete: "name", "data-begin": true });
   page.replaceChildren(entrance("Join", async (form) => {
     const joined = await post("/annotation/join", { invitation: invitation.value.trim(), name: name.value.trim() });
     history.replaceState({}, "", "?join"); // the invitation need not stay in the address
-    const start = button("Start", () => comeIn(app), { kind: "primary" });
+    const start = button("Start", () => comeIn(), { kind: "primary" });
     form.replaceChildren(h("h1", {}, "Welcome, ", h("bdi", {}, name.value.trim())),
       h("p", {}, "This browser remembers you. To sign in elsewhere, keep this token; it is shown only now."),
       h("p", {}, h("code.secret", { tabindex: 0 }, joined.token)), h("p.actions", {}, start));
@@ -38,14 +36,14 @@ export function showJoin(page, app) {
   h("p", {}, "You were invited to annotate. A name that the others know you by is enough."),
   h("label.field", { for: "name" }, "Your name ", name),
   h("label.field", { for: "invitation", hidden: code !== "" }, "Invitation ", invitation),
-  h("p.actions", {}, h("button.primary", { type: "submit" }, "Join"), button("I have a token", () => showSignIn(page, app), { kind: "plain" }))));
+  h("p.actions", {}, h("button.primary", { type: "submit" }, "Join"), button("I have a token", () => showSignIn(page), { kind: "plain" }))));
 }
 
-export function showSignIn(page, app) {
+export function showSignIn(page) {
   const token = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true, "data-begin": true });
   page.replaceChildren(entrance("Sign in", async () => {
     await post("/annotation/session", { token: token.value.trim() });
-    await comeIn(app);
+    comeIn();
   },
   h("p", {}, "You need an invitation, which is a link, or the token that you were given when you joined."),
   h("label.field", { for: "token" }, "Token ", token),
@@ -57,7 +55,7 @@ export function showConsent(page, app) {
   page.replaceChildren(h("section.panel.consent", {}, h("h1", {}, "Before you start"), guidelineText(app.me.consent),
     h("p.actions", {}, button("I agree", async () => {
       await post("/annotation/me/consent");
-      await comeIn(app);
+      comeIn();
     }, { kind: "primary", "data-begin": true })),
     h("p.hint", {}, "If you do not agree, close this page. Only your name was recorded.")));
 }

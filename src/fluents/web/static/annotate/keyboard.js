@@ -67,9 +67,14 @@ export class Keyboard {
     const here = new Map(actions.map(({ name, label }) => [name, label]));
     const said = h("p.hint", { role: "status" }, "Choose a key, then press the one you would rather use.");
     const list = h("ul.key-list");
-    const changed = async () => {
+    const changed = async (words) => {
+      said.textContent = words;
       draw();
-      await save(this.own());
+      try {
+        await save(this.own());
+      } catch (error) {
+        said.textContent = `${words} It holds until you leave this page: ${error.message}.`;
+      }
     };
     const draw = (focused = null) => {
       const names = [...here.keys(), ...Object.keys(USUAL).filter((name) => !here.has(name))];
@@ -95,8 +100,7 @@ export class Keyboard {
         else if (other) said.textContent = `${sign(key)} is taken: ${here.get(other) ?? USUAL[other][1]}.`;
         else {
           this.#keys[name] = key;
-          said.textContent = `“${label}” is ${sign(key)} now.`;
-          await changed();
+          await changed(`“${label}” is ${sign(key)} now.`);
         }
         draw(name);
       });
@@ -105,8 +109,7 @@ export class Keyboard {
       h("p.hint", {}, "In a text box, ", h("kbd", {}, "Enter"), " goes on to the next box and ", h("kbd", {}, "Ctrl Enter"), " is done with the item; ", h("kbd", {}, "Escape"), " leaves the box."),
       h("p.actions", {}, button("Close", () => dialog.close(), { kind: "primary", autofocus: true }), button("The usual keys", async () => {
         this.use({});
-        said.textContent = "All keys are as usual again.";
-        await changed();
+        await changed("All keys are as usual again.");
       }, { kind: "plain" })));
     draw();
     dialog.addEventListener("close", () => dialog.remove());

@@ -2,6 +2,7 @@
 
 export class MemberStorage {
   constructor(member) {
+    this.member = member;
     this.prefix = `fluents.annotate.${member}.`;
     this.memory = new Map(); // for browsers that keep nothing: private windows, no room left
     this.lasts = true;

@@ -84,15 +84,14 @@ export class Outbox {
   }
 
   async #send({ name, ...entry }) {
-    const query = new URLSearchParams();
+    const query = new URLSearchParams({ member: this.#storage.member }); // another window may be signed in as somebody else
     if (entry.path === "/annotation/decisions" && this.wantsNext()) {
       query.set("next", "1");
       const decided = this.entries().map((one) => one.body.item).filter(Boolean);
       for (const item of new Set([...this.inHand(), ...decided])) query.append("besides", item);
     }
-    const asked = query.toString();
     try {
-      const answer = await post(asked ? `${entry.path}?${asked}` : entry.path, entry.body, { signal: AbortSignal.timeout(PATIENCE * 1000) });
+      const answer = await post(`${entry.path}?${query}`, entry.body, { signal: AbortSignal.timeout(PATIENCE * 1000) });
       this.#storage.remove(name);
       this.isLost = this.isSignedOut = false;
       this.#failures = 0;

@@ -1,7 +1,7 @@
 // The desk: one item after another. What is decided goes through the outbox; the next item of a quick kind is there
 // before it is needed.
 
-import { get, post, replace } from "../api.js";
+import { get, post } from "../api.js";
 import { button, counted, explain, h } from "../elements.js";
 import { advice, formOf, isQuick, kindName, question } from "./forms.js";
 import { guidelineText } from "./guide.js";
@@ -34,12 +34,15 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   const draftName = (item) => `draft.${item.id}`;
   const goalOf = (item) => item.payload.procedure.goal || item.payload.procedure.steps[0];
 
-  /** Time counts only while the page can be seen. */
+  /** Time counts only while the page can be seen. A machine that slept has leases to renew. */
   function clock() {
     if (document.hidden) {
       seconds += (performance.now() - shownAt) / 1000;
       shownAt = Infinity;
-    } else shownAt = performance.now();
+    } else {
+      shownAt = performance.now();
+      renew().catch(() => {});
+    }
   }
   const spent = () => Math.round((seconds + Math.max(0, performance.now() - shownAt) / 1000) * 10) / 10;
 
@@ -60,9 +63,11 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
       gridFirst,
     };
     form = formOf(desk);
-    place.replaceChildren(h("header.lead", {}, h("p.facts", {}, kindName(item.kind)), h("h1", {}, question(item)), advice(item) ? h("p", {}, advice(item)) : null), form.element);
+    const title = h("h1", { tabindex: -1 }, question(item));
+    place.replaceChildren(h("header.lead", {}, h("p.facts", {}, kindName(item.kind)), title, advice(item) ? h("p", {}, advice(item)) : null), form.element);
     place.dataset.item = item.id;
-    form.focus?.();
+    if (form.focus) form.focus();
+    else title.focus(); // so that it is read aloud
     scrollTo(0, 0);
     tell();
   }
@@ -168,11 +173,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   }
   function showKeys() {
     const common = [{ name: "undo", label: "Undo the last decision" }, { name: "skip", label: "Skip this item" }, { name: "help", label: "Show the keys" }];
-    keyboard.showHelp([...(form?.actions ?? []), ...common], async (own) => {
-      app.me.keys = own;
-      await replace("/annotation/me/keys", own);
-      for (const cap of document.querySelectorAll("kbd[data-action]")) cap.replaceWith(keyboard.cap(cap.dataset.action));
-    });
+    keyboard.showHelp([...(form?.actions ?? []), ...common], app.saveKeys);
   }
   function pressed(event) {
     const focused = event.target;
@@ -187,7 +188,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     const act = form?.actions.find((one) => one.name === name)?.act ?? { undo: takeBack, skip: leaveOut, help: showKeys }[name];
     if (!act) return;
     event.preventDefault();
-    if (event.repeat && name !== "up" && name !== "down") return; // a key that stays down decides one item
+    if (event.repeat && !["up", "down", "left", "right"].includes(name)) return; // a key that stays down decides one item
     Promise.resolve(act()).catch((error) => explain(error, place));
   }
   /** Keep what is in hand, and hear what is new: another guideline, how far the others are. */
