@@ -15,7 +15,8 @@ from fluents.annotation.design import ProjectDesign, Role, design_of
 from fluents.records import Procedure, Trace
 from fluents.web.annotation_application import AnnotationSettings, create_annotation_app
 from fluents.web.annotation_members import Members
-from fluents.web.annotation_projects import Project, Projects
+from fluents.web.annotation_projects import Projects
+from fluents.web.annotation_records import Project
 from fluents.web.server import GuardedServer, listening_socket
 from fluents.web.store import Store
 

@@ -23,7 +23,9 @@ from fluents.records import Procedure, StateChange, Trace
 from fluents.web.annotation_decisions import Decisions, Judgement
 from fluents.web.annotation_members import Member, Members
 from fluents.web.annotation_places import Places
-from fluents.web.annotation_projects import ConflictError, Project, Projects
+from fluents.web.annotation_projects import Projects
+from fluents.web.annotation_records import ConflictError, Project
+from fluents.web.annotation_stages import Stages
 from fluents.web.annotation_tables import PlaceRow
 from fluents.web.store import NotFoundError, Store
 
@@ -54,7 +56,7 @@ class Bench:
     def __init__(self, store: Store, items: int = 3, judges: int = 2) -> None:
         self.store, self.clock = store, Clock()
         design = ProjectDesign(name=uuid4().hex, stages=(StageDesign(kind="vet", judges=judges),))
-        self.projects, self.members = Projects(store), Members(store)
+        self.projects, self.stages, self.members = Projects(store), Stages(store), Members(store)
         self.project: Project = self.projects.create(design, [changes(items)])
         self.places = Places(store, LEASE, self.clock)
         self.decisions = Decisions(store, self.places, self.clock)
@@ -226,7 +228,7 @@ def test_many_at_once_never_hold_the_same_place_and_all_work_is_done(store: Stor
     assert errors == []
     assert len(done) == len(set(done)) == 120
     assert set(Counter(item for item, _ in done).values()) == {3}
-    assert [one.decided for one in bench.projects.progress(bench.project.id)] == [40]
+    assert [one.decided for one in bench.stages.progress(bench.project.id)] == [40]
 
 
 @pytest.fixture
@@ -260,5 +262,5 @@ def test_the_next_item_is_found_by_the_index_and_not_by_looking_at_all(large: Be
 def test_stages_that_are_closed_give_nothing(bench: Bench) -> None:
     member = bench.member()
     bench.take(member)
-    assert bench.projects.open_next(bench.project.id, force=True) is None
+    assert bench.stages.open_next(bench.project, force=True) is None
     assert bench.take(member) is None

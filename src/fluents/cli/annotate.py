@@ -104,10 +104,11 @@ def new(
     with _beside(store) as opened:
         from fluents.web.annotation_members import Members
         from fluents.web.annotation_projects import Projects
+        from fluents.web.annotation_stages import Stages
 
         project = Projects(opened).create(chosen, list(traces(sources)), drafts=drafts, systems=systems)
         link = _link(address, Members(opened).invite(project.id, "owner"))
-        [stage] = Projects(opened).progress(project.id)
+        [stage] = Stages(opened).progress(project.id)
     if as_json:
         show_json({"project": project.name, "id": project.id, "items": stage.items, "link": link, "store": opened.name})
         return
@@ -285,11 +286,11 @@ def status(project: ProjectArgument = None, store: StoreOption = None, as_json: 
         from fluents.web.annotation_decisions import Decisions
         from fluents.web.annotation_members import Members
         from fluents.web.annotation_places import Places
-        from fluents.web.annotation_projects import Projects, stage_rows
+        from fluents.web.annotation_projects import Projects
+        from fluents.web.annotation_stages import Stages, stage_rows
 
-        projects = Projects(opened)
-        found = projects.named(project)
-        stages = stage_rows(found, projects.progress(found.id))
+        found = Projects(opened).named(project)
+        stages = stage_rows(found, Stages(opened).progress(found.id))
         tallies = Decisions(opened, Places(opened)).tallies(found.id)
         people = [
             {"id": one.pseudonym, "name": one.name, "role": one.role, "done": tallies[one.id].done}

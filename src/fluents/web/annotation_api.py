@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from fluents.version import __version__
-from fluents.web import annotation_owner_api
+from fluents.web import annotation_adjudicator_api, annotation_owner_api
 from fluents.web.annotation_decisions import UNDOABLE, Judgement
 from fluents.web.annotation_members import Member
 from fluents.web.annotation_resources import (
@@ -26,6 +26,9 @@ from fluents.web.annotation_resources import (
     MyWork,
     NextGiven,
     ProjectInfo,
+    PromptShown,
+    RecallShown,
+    SuggestionShown,
     UndoGiven,
 )
 from fluents.web.annotation_services import (
@@ -40,6 +43,7 @@ from fluents.web.annotation_services import (
     remember,
     stage_infos,
 )
+from fluents.web.annotation_suggestions import SuggestedKind
 from fluents.web.guard import RefusedError
 from fluents.web.resources import ErrorAnswer, SignIn
 
@@ -212,4 +216,31 @@ def mine(
     return decisions_listed(project, services.decisions.mine(member, limit))
 
 
+# While somebody writes
+
+
+@router.get("/suggest")
+def suggest(
+    services: Annotating,
+    member: Annotator,
+    item: Annotated[str, Query(pattern="^[0-9a-f]{20}$")],
+    kind: SuggestedKind,
+    q: Annotated[str, Query(max_length=300)] = "",
+) -> list[SuggestionShown]:
+    """Names or values that may be meant, and names that may mean the same. Those who write on their own are offered
+    only their own words, those of the text and the attributes of the design."""
+    found = services.suggestions.suggest(member, item, kind, q)
+    return [SuggestionShown(text=one.text, same_as=one.same_as, score=one.score) for one in found]
+
+
+@router.get("/recall")
+def recall(
+    services: Annotating, member: Annotator, item: Annotated[str, Query(pattern="^[0-9a-f]{20}$")]
+) -> RecallShown:
+    """What the project's draft mentions and people do not; authors see it only after an answer of their own."""
+    found = services.suggestions.recall(member, item)
+    return RecallShown(prompts=[PromptShown(**one._asdict()) for one in found])
+
+
+router.include_router(annotation_adjudicator_api.router)
 router.include_router(annotation_owner_api.router)

@@ -10,10 +10,14 @@ from fastapi import FastAPI
 from fluents.errors import FluentsError
 from fluents.web.annotation_api import router
 from fluents.web.annotation_decisions import Decisions
+from fluents.web.annotation_figures import Figures
 from fluents.web.annotation_members import InvitationError, Members
 from fluents.web.annotation_places import LEASE, Places
-from fluents.web.annotation_projects import ConflictError, Projects
+from fluents.web.annotation_projects import Projects
+from fluents.web.annotation_records import ConflictError
 from fluents.web.annotation_services import AnnotationServices
+from fluents.web.annotation_stages import Stages
+from fluents.web.annotation_suggestions import Suggestions
 from fluents.web.assembly import ABOUT, assembled
 from fluents.web.guard import Guard, GuardRules
 from fluents.web.store import NotFoundError, Store
@@ -38,7 +42,15 @@ def create_annotation_app(store: Store, settings: AnnotationSettings) -> Guard:
     places = Places(store, settings.lease_seconds)
     app = FastAPI(**ABOUT, summary="Annotation projects: people decide, and data comes of it.")
     app.state.services = AnnotationServices(
-        store, Projects(store), Members(store), places, Decisions(store, places), settings.only
+        store,
+        Projects(store),
+        Stages(store),
+        Members(store),
+        places,
+        Decisions(store, places),
+        Figures(store),
+        Suggestions(store, places),
+        settings.only,
     )
     app.include_router(router)
     return assembled(app, settings.rules, ANNOTATION_STATUS, {"/": PAGE, "/annotate": PAGE})

@@ -12,18 +12,18 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from fluents.annotation.forms import check_answer
-from fluents.annotation.items import Decision, Item, is_decided, latest
+from fluents.annotation.items import Decision, Item, ItemAnswers, is_decided, latest, standing
 from fluents.web.annotation_members import Member
 from fluents.web.annotation_places import Places, free_place, own_place, tried_again
-from fluents.web.annotation_projects import (
+from fluents.web.annotation_records import (
     ConflictError,
     decision_of,
     decisions_of,
     guideline_version,
     lock_project,
-    new_place,
     stage_now,
 )
+from fluents.web.annotation_stages import new_place
 from fluents.web.annotation_tables import DecisionRow, ItemRow, MemberRow, PlaceRow
 from fluents.web.store import NotFoundError, Store
 
@@ -159,6 +159,14 @@ class Decisions:
             total = session.scalar(select(func.count()).where(DecisionRow.project_id == project_id))
             found = _entries(session, DecisionRow.project_id == project_id, limit=limit, offset=offset)
             return found, total or 0
+
+    def answers(self, project_id: str, item_ids: Sequence[str]) -> list[ItemAnswers]:
+        """These items with the answers that count, in this order."""
+        with self._store.reading() as session:
+            chosen = select(ItemRow).where(ItemRow.project_id == project_id, ItemRow.id.in_(item_ids))
+            found = {row.id: Item.model_validate_json(row.record) for row in session.scalars(chosen)}
+            decisions = list(decisions_of(session, project_id, DecisionRow.item_id.in_(item_ids)))
+            return standing([found[item] for item in item_ids if item in found], decisions)
 
     def tally(self, member: Member) -> Tally:
         """How many items a member has decided, in all and since midnight (UTC), and when last."""

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fluents.annotation import stages
 from fluents.annotation.export import ExportFormat, written
 from fluents.records import Trace
 from fluents.web.annotation_history import history_lines
-from fluents.web.annotation_projects import (
-    Project,
-    decisions_of,
-    items_of,
-    of_stage,
-    stage_now,
-    traces_of,
-)
+from fluents.web.annotation_records import Project, traces_of
+from fluents.web.annotation_stages import last_stage, stage_outcome
 from fluents.web.store import Store
 
 
@@ -30,14 +23,10 @@ def results(store: Store, project: Project) -> Iterator[Trace]:
     """The traces as they are now: those that the last closed stage left, and what the decisions of the open one make of
     them."""
     with store.reading() as session:
-        now = stage_now(session, project.id)
-        if now is None:
-            yield from traces_of(session, project.id, "stage", str(len(project.design.stages) + 1))
-            return
-        yield from stages.outcome(
-            project.design,
-            now.number,
-            traces_of(session, project.id, "stage", str(now.number)),
-            items_of(session, project.id, now.number),
-            decisions_of(session, project.id, of_stage(now.number)),
-        ).traces
+        last = last_stage(session, project.id)
+        if last is None:
+            yield from traces_of(session, project.id, "stage", "1")
+        elif last.left is None:
+            yield from stage_outcome(session, project, last.number).traces
+        else:
+            yield from traces_of(session, project.id, "stage", str(last.number + 1))

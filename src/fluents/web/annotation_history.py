@@ -34,19 +34,18 @@ from fluents.annotation.history import (
 )
 from fluents.annotation.items import Decision, DecisionId, Item, is_decided, latest
 from fluents.errors import InputError
-from fluents.web.annotation_projects import (
+from fluents.web.annotation_projects import insert_project, name_taken
+from fluents.web.annotation_records import (
     Project,
     decisions_of,
     escaped,
-    insert_items,
-    insert_project,
     items_of,
     keep_sources,
-    name_taken,
     pseudonym,
     traces_of,
     unescaped,
 )
+from fluents.web.annotation_stages import insert_items
 from fluents.web.annotation_tables import (
     DecisionRow,
     GuidelineRow,
@@ -132,6 +131,7 @@ class _Reader:
         self._session, self._project = session, project_id
         self._members: dict[str, str] = {}
         self._guidelines: set[int] = set()
+        self._left: dict[int, int] = {}
         self._stage: HistoryStage | None = None
         self._item = lru_cache(BLOCK)(self._read_item)
 
@@ -154,7 +154,8 @@ class _Reader:
             self._guidelines.add(record.version)
             row: Any = GuidelineRow(version=record.version, text=escaped(record.text), created=record.created)
         elif isinstance(record, HistoryStage):
-            row = StageRow(number=record.number, opened=record.opened, closed=record.closed, items=0)
+            left = None if record.closed is None else self._left.get(record.number, 0)
+            row = StageRow(number=record.number, opened=record.opened, closed=record.closed, items=0, left=left)
             self._stage = record
         elif isinstance(record, HistoryMember):
             identity = self._members[pseudonym(record.number)] = new_id()
@@ -167,15 +168,18 @@ class _Reader:
 
     def _traces(self, records: Iterator[HistoryTrace]) -> None:
         for (role, name), group in groupby(records, key=lambda one: (one.role, one.name)):
-            keep_sources(self._session, self._project, role, name, (one.trace for one in group))
+            count = keep_sources(self._session, self._project, role, name, (one.trace for one in group))
+            if role == "stage" and name.isdecimal():
+                self._left[int(name) - 1] = count
 
     def _items(self, records: Iterator[HistoryItem]) -> None:
         if self._stage is None:
             raise InputError(NOT_A_HISTORY, fix=EXPORT_AGAIN)
-        number = self._stage.number
-        count = insert_items(self._session, self._project, number, (self._of_stage(one.item) for one in records))
-        row = self._session.get_one(StageRow, (self._project, number))
-        row.items += count
+        stage = self._session.get_one(StageRow, (self._project, self._stage.number))
+        items = (self._of_stage(one.item) for one in records)
+        while block := list(islice(items, BLOCK)):
+            insert_items(self._session, self._project, stage.number, block, stage.items)
+            stage.items += len(block)
         self._session.flush()
 
     def _of_stage(self, item: Item) -> Item:

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from fluents.annotation.design import Role
 from fluents.errors import FluentsError
-from fluents.web.annotation_projects import lock_project, pseudonym
+from fluents.web.annotation_records import lock_project, pseudonym
 from fluents.web.annotation_tables import InvitationRow, MemberRow
 from fluents.web.guard import digest
 from fluents.web.store import NotFoundError, Store, new_id

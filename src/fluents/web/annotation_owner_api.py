@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,34 +11,41 @@ from fastapi.responses import StreamingResponse
 from fluents.annotation.export import MEDIA_TYPES, SUFFIXES, ExportFormat
 from fluents.records import id_from
 from fluents.web.annotation_export import exported
-from fluents.web.annotation_resources import (
-    AuditPage,
+from fluents.web.annotation_owner_resources import (
+    AgreementShown,
     GuidelineGiven,
-    GuidelineText,
     InvitationGiven,
     InvitationMade,
+    ItemAgreed,
+    PayShown,
+    PersonAgreed,
+    PersonPaid,
     PersonProgress,
-    StageInfo,
     StageOpened,
     StageOpenGiven,
 )
+from fluents.web.annotation_resources import AuditPage, GuidelineText, StageInfo
 from fluents.web.annotation_services import (
     Annotating,
     Owner,
+    StageQuery,
     decisions_listed,
     stage_infos,
+    stage_number,
 )
 
 router = APIRouter()
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+LEAST_AGREED = 100
 Limit = Annotated[int, Query(ge=1, le=100)]
 
 
 @router.post("/stages/open")
 def open_stage(services: Annotating, member: Owner, given: StageOpenGiven) -> StageOpened:
     """Close the open stage, and open the next one with items made from its outcome."""
-    number = services.projects.open_next(member.project, force=given.force)
-    stages = stage_infos(services, services.projects.get(member.project))
+    project = services.projects.get(member.project)
+    number = services.stages.open_next(project, force=given.force)
+    stages = stage_infos(services, project)
     return StageOpened(stage=None if number is None else stages[number - 1])
 
 
@@ -45,6 +53,55 @@ def open_stage(services: Annotating, member: Owner, given: StageOpenGiven) -> St
 def progress(services: Annotating, member: Owner) -> list[StageInfo]:
     """How far each stage has come."""
     return stage_infos(services, services.projects.get(member.project))
+
+
+@router.get("/agreement")
+def agreement(services: Annotating, member: Owner, stage: StageQuery = None) -> AgreementShown:
+    """How far people agree on the items of a stage, and what it leaves so far."""
+    project = services.projects.get(member.project)
+    number = stage_number(services, project, stage)
+    figures = services.figures.stage(project, number)
+    found = figures.agreement
+    least = sorted(found.by_item, key=found.by_item.__getitem__)[:LEAST_AGREED]
+    return AgreementShown(
+        stage=number,
+        kind=project.design.stage(number).kind,
+        level=found.level,
+        **asdict(found.overall),
+        paraphrase=None if found.paraphrase is None else asdict(found.paraphrase),
+        by_scope={name: asdict(one) for name, one in found.by_scope.items()},
+        by_person=[
+            PersonAgreed(pseudonym=one.author, decisions=one.items, agreement=one.share, f1=one.f1)
+            for one in found.by_person
+        ],
+        by_item=[
+            ItemAgreed(item=one.item.id, procedure=one.item.procedure, agreement=found.by_item[one.item.id])
+            for one in services.decisions.answers(project.id, least)
+        ],
+        expert=None if found.expert is None else {**asdict(found.expert), "share": found.expert.share},
+        outcome=figures.outcome,
+        systems=figures.scores,
+    )
+
+
+@router.get("/pay")
+def pay(services: Annotating, member: Owner) -> PayShown:
+    """What everybody earned, and how long they took."""
+    found = services.figures.pay(services.projects.get(member.project))
+    return PayShown(
+        currency=next((one.currency for one in found), None),
+        people=[
+            PersonPaid(
+                pseudonym=one.author,
+                items=one.items,
+                changes=one.changes,
+                seconds=one.seconds,
+                amount=one.amount,
+                per_hour=one.per_hour,
+            )
+            for one in found
+        ],
+    )
 
 
 @router.get("/people")

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, aliased
 
 from fluents.annotation.items import Item
 from fluents.web.annotation_members import Member
-from fluents.web.annotation_projects import ConflictError, stage_now
+from fluents.web.annotation_records import ConflictError, stage_now
 from fluents.web.annotation_tables import DecisionRow, ItemRow, PlaceRow
 from fluents.web.store import NotFoundError, Store
 

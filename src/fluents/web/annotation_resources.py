@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from fastapi import Body
 from pydantic import BaseModel, Field, JsonValue, StringConstraints
 
-from fluents.annotation.design import MAX_TEXT, Role, StageKind
+from fluents.annotation.design import Role, StageKind
 from fluents.annotation.items import DecisionId
 from fluents.web.resources import Given
 
@@ -20,8 +20,6 @@ KeyName: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=2
 Number: TypeAlias = Annotated[int, Field(ge=1, le=10_000)]
 
 MAX_KEYS = 40
-MAX_USES = 1000
-"""How many people one link can let in."""
 
 
 # Members
@@ -208,58 +206,30 @@ class AuditPage(BaseModel):
     next: int | None
 
 
-# The owner's
+class SuggestionShown(BaseModel):
+    """A text to take; or, with `same_as`, a name in use that may mean the same as what was typed."""
+
+    text: str
+    same_as: str | None = None
+    score: float
+    """0 to 1."""
 
 
-class StageOpenGiven(Given):
-    """`force` closes a stage that has undecided items."""
+class PromptShown(BaseModel):
+    """Something that nobody mentioned so far."""
 
-    force: bool = False
-
-
-class StageOpened(BaseModel):
-    """The stage that is open now; None when all are done."""
-
-    stage: StageInfo | None
+    entity: str
+    attribute: str
+    step: int
 
 
-class GuidelineGiven(Given):
-    """A new version of the guideline."""
+class RecallShown(BaseModel):
+    """What a tracker's draft has that people have not."""
 
-    text: Annotated[str, StringConstraints(max_length=MAX_TEXT)]
-
-
-class InvitationGiven(Given):
-    """Whom a link lets in, and how many of them."""
-
-    role: Role = "annotator"
-    uses: Annotated[int, Field(ge=1, le=MAX_USES)] = 1
-    member: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9]{1,20}$")] | None = None
-    """The pseudonym of a member who is to be let in again: they get a new token, and stay who they are."""
+    prompts: list[PromptShown]
 
 
-class InvitationMade(BaseModel):
-    """A link to send to people; it is shown this once."""
-
-    link: str
-    role: Role
-    uses: int
-
-
-class PersonProgress(BaseModel):
-    """A member, for the project's owner."""
-
-    id: str
-    name: str
-    role: Role
-    pseudonym: str
-    joined: float
-    consented: bool
-    done: int
-    """Items that they decided."""
-    today: int
-    last: float | None
-    """When they decided last."""
+# The server
 
 
 class AnnotationHealth(BaseModel):

@@ -11,9 +11,11 @@ from fastapi import Depends, Query, Request, Response
 from fluents.annotation.design import Role
 from fluents.annotation.items import Item
 from fluents.web.annotation_decisions import DecisionEntry, Decisions
+from fluents.web.annotation_figures import Figures
 from fluents.web.annotation_members import Member, Members
 from fluents.web.annotation_places import Lease, Places
-from fluents.web.annotation_projects import Project, Projects, stage_rows
+from fluents.web.annotation_projects import Projects
+from fluents.web.annotation_records import Project
 from fluents.web.annotation_resources import (
     DecisionListed,
     Handed,
@@ -22,8 +24,10 @@ from fluents.web.annotation_resources import (
     MemberInfo,
     StageInfo,
 )
+from fluents.web.annotation_stages import Stages, stage_rows
+from fluents.web.annotation_suggestions import Suggestions
 from fluents.web.guard import RefusedError
-from fluents.web.store import Store
+from fluents.web.store import NotFoundError, Store
 
 COOKIE = "fluents_member"
 """Holds the token of somebody who works on the page."""
@@ -35,9 +39,12 @@ class AnnotationServices:
 
     store: Store
     projects: Projects
+    stages: Stages
     members: Members
     places: Places
     decisions: Decisions
+    figures: Figures
+    suggestions: Suggestions
     only: str | None = None
     """The id of the one project that is served; None for all."""
 
@@ -120,7 +127,15 @@ def member_info(member: Member) -> MemberInfo:
 
 def stage_infos(services: AnnotationServices, project: Project) -> list[StageInfo]:
     """All stages of the design, and how far each has come."""
-    return [StageInfo(**row) for row in stage_rows(project, services.projects.progress(project.id))]
+    return [StageInfo(**row) for row in stage_rows(project, services.stages.progress(project.id))]
+
+
+def stage_number(services: AnnotationServices, project: Project, wanted: int | None) -> int:
+    """A stage that was opened; the newest where none is named."""
+    opened = [one.number for one in services.stages.progress(project.id)]
+    if not opened or wanted not in (None, *opened):
+        raise NotFoundError(f"stage {wanted or 1} has not been opened", fix="choose a stage that is open or done")
+    return wanted or opened[-1]
 
 
 def decisions_listed(project: Project, entries: list[DecisionEntry]) -> list[DecisionListed]:

@@ -40,6 +40,8 @@ class SourceRow(Base):
     name: Mapped[str] = mapped_column(String(100), primary_key=True)
     """The number of the stage, or the name of the system."""
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    procedure: Mapped[str] = mapped_column(Text)
+    """Its id."""
     record: Mapped[str] = mapped_column(Text)
     """A line of JSONL."""
 
@@ -54,6 +56,8 @@ class StageRow(Base):
     opened: Mapped[float]
     closed: Mapped[float | None]
     items: Mapped[int]
+    left: Mapped[int | None]
+    """How many traces go on; None while the stage is open, and until they are in `SourceRow`."""
 
 
 class GuidelineRow(Base):

@@ -29,6 +29,7 @@ def upgrade() -> None:
         sa.Column("role", sa.String(16), primary_key=True),
         sa.Column("name", sa.String(100), primary_key=True),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("procedure", sa.Text, nullable=False),
         sa.Column("record", sa.Text, nullable=False),
     )
     op.create_table(
@@ -38,6 +39,7 @@ def upgrade() -> None:
         sa.Column("opened", sa.Double, nullable=False),
         sa.Column("closed", sa.Double),
         sa.Column("items", sa.Integer, nullable=False),
+        sa.Column("left", sa.Integer),
     )
     op.create_table(
         "annotation_guidelines",

@@ -1,0 +1,179 @@
+"""What the API of annotation projects takes from adjudicators and owners, and gives them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from fluents.annotation.design import MAX_TEXT, Role, StageKind
+from fluents.web.annotation_resources import ItemShown, Number, StageInfo
+from fluents.web.resources import Given
+
+MAX_USES = 1000
+"""How many people one link can let in."""
+
+
+# The adjudicator's
+
+
+class GivenAnswer(BaseModel):
+    """What somebody answered."""
+
+    author: str
+    """The pseudonym."""
+    answer: dict[str, Any]
+
+
+class Disagreement(BaseModel):
+    """An item, and what each person answered."""
+
+    item: ItemShown
+    answers: list[GivenAnswer]
+    agreement: float
+    """The share of the most frequent answer."""
+
+
+class DisagreementPage(BaseModel):
+    """Items on which people disagree, those with the least agreement first."""
+
+    items: list[Disagreement]
+    total: int
+    next: int | None
+
+
+class BulkGiven(Given):
+    """From which agreement on the answer of most people is accepted."""
+
+    stage: Number | None = None
+    threshold: Annotated[float, Field(ge=0, le=1)]
+
+
+class BulkAccepted(BaseModel):
+    """How many items were settled."""
+
+    accepted: int
+
+
+class ChecksPage(BaseModel):
+    """Items for an expert to check."""
+
+    items: list[ItemShown]
+    total: int
+
+
+# The owner's
+
+
+class StageOpenGiven(Given):
+    """`force` closes a stage that has undecided items."""
+
+    force: bool = False
+
+
+class StageOpened(BaseModel):
+    """The stage that is open now; None when all are done."""
+
+    stage: StageInfo | None
+
+
+class GuidelineGiven(Given):
+    """A new version of the guideline."""
+
+    text: Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+
+
+class InvitationGiven(Given):
+    """Whom a link lets in, and how many of them."""
+
+    role: Role = "annotator"
+    uses: Annotated[int, Field(ge=1, le=MAX_USES)] = 1
+    member: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9]{1,20}$")] | None = None
+    """The pseudonym of a member who is to be let in again: they get a new token, and stay who they are."""
+
+
+class InvitationMade(BaseModel):
+    """A link to send to people; it is shown this once."""
+
+    link: str
+    role: Role
+    uses: int
+
+
+class PersonProgress(BaseModel):
+    """A member, for the project's owner."""
+
+    id: str
+    name: str
+    role: Role
+    pseudonym: str
+    joined: float
+    consented: bool
+    done: int
+    """Items that they decided."""
+    today: int
+    last: float | None
+    """When they decided last."""
+
+
+class PersonAgreed(BaseModel):
+    """How far one person agrees with the others."""
+
+    pseudonym: str
+    decisions: int
+    """Items that they decided."""
+    agreement: float | None
+    """How often they say what most of the others say."""
+    f1: float | None
+    """Where people write: of their changes against the others', other words for the same counting as the same."""
+
+
+class ItemAgreed(BaseModel):
+    """How far people agree on an item."""
+
+    item: str
+    procedure: str
+    agreement: float
+
+
+class AgreementShown(BaseModel):
+    """How far people agree on the items of a stage, and what the stage leaves so far."""
+
+    stage: int
+    kind: StageKind
+    level: str
+    units: int
+    """Questions that at least two people answered."""
+    full: float | None
+    """The share on which all agree."""
+    alpha: float | None
+    """Krippendorff's."""
+    paraphrase: dict[str, float | None] | None
+    """Where people write: alpha and F1 with other words for the same counting as the same."""
+    by_scope: dict[str, dict[str, float | None]]
+    by_person: list[PersonAgreed]
+    by_item: list[ItemAgreed]
+    """Those with the least agreement, at most a hundred."""
+    expert: dict[str, float | None] | None
+    outcome: dict[str, Any]
+    """What the decisions so far leave: counts before and after, what was removed and why."""
+    systems: dict[str, Any]
+    """Where systems were judged: the score of each."""
+
+
+class PersonPaid(BaseModel):
+    """What one person did and earned."""
+
+    pseudonym: str
+    items: int
+    changes: int
+    seconds: float | None
+    amount: float | None
+    per_hour: float | None
+
+
+class PayShown(BaseModel):
+    """What everybody earned, by the prices of the design."""
+
+    currency: str | None
+    people: list[PersonPaid]

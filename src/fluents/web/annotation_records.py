@@ -1,0 +1,164 @@
+"""What the parts of an annotation project's store share: rows as records of the library, inside a transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from sqlalchemy import ColumnElement, delete, exists, func, insert, select
+from sqlalchemy.orm import Session
+
+from fluents import jsonl
+from fluents.annotation.design import ProjectDesign
+from fluents.annotation.items import Decision, Item
+from fluents.errors import FluentsError
+from fluents.records import Trace
+from fluents.web.annotation_tables import (
+    DecisionRow,
+    GuidelineRow,
+    ItemRow,
+    MemberRow,
+    ProjectRow,
+    SourceRow,
+    StageRow,
+)
+from fluents.web.archive import trace_of
+from fluents.web.store import NotFoundError, storable
+
+BLOCK = 500
+"""Rows that are read or written at once."""
+
+
+class ConflictError(FluentsError):
+    """Something that cannot be done now, or not any more: a stage is closed, a place is taken."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project as the store has it."""
+
+    id: str
+    name: str
+    created: float
+    design: ProjectDesign
+
+
+def lock_project(session: Session, project_id: str, *, shared: bool = False) -> None:
+    """Keep a stage from being opened or closed meanwhile. SQLite lets one write at a time anyway."""
+    chosen = select(ProjectRow.id).where(ProjectRow.id == project_id)
+    if session.scalar(chosen.with_for_update(read=shared)) is None:
+        raise NotFoundError("there is no such project")
+
+
+def project_of(session: Session, project_id: str) -> Project:
+    row = session.get(ProjectRow, project_id)
+    if row is None:
+        raise NotFoundError("there is no such project")
+    return project_from(row)
+
+
+def stage_now(session: Session, project_id: str) -> StageRow | None:
+    """The open stage."""
+    return session.scalar(select(StageRow).where(StageRow.project_id == project_id, StageRow.closed.is_(None)))
+
+
+def guideline_version(session: Session, project_id: str) -> int:
+    """The number of the newest version."""
+    return session.scalar(select(func.max(GuidelineRow.version)).where(GuidelineRow.project_id == project_id)) or 0
+
+
+def traces_of(session: Session, project_id: str, role: str, name: str) -> Iterator[Trace]:
+    """What enters a stage, the drafts, or what a system predicted."""
+    chosen = (
+        select(SourceRow.record)
+        .where(SourceRow.project_id == project_id, SourceRow.role == role, SourceRow.name == name)
+        .order_by(SourceRow.number)
+    )
+    for record in session.scalars(chosen, execution_options={"yield_per": BLOCK}):
+        yield trace_of(record)
+
+
+def systems_of(session: Session, project_id: str) -> dict[str, list[Trace]]:
+    """What each system predicted, by its name."""
+    chosen = select(SourceRow.name).where(SourceRow.project_id == project_id, SourceRow.role == "system").distinct()
+    names = session.scalars(chosen.order_by(SourceRow.name)).all()
+    return {name: list(traces_of(session, project_id, "system", name)) for name in names}
+
+
+def items_of(session: Session, project_id: str, stage: int) -> Iterator[Item]:
+    """The items of a stage, in order."""
+    chosen = (
+        select(ItemRow.record).where(ItemRow.project_id == project_id, ItemRow.stage == stage).order_by(ItemRow.number)
+    )
+    for record in session.scalars(chosen, execution_options={"yield_per": BLOCK}):
+        yield Item.model_validate_json(record)
+
+
+def decisions_of(session: Session, project_id: str, *where: ColumnElement[bool]) -> Iterator[Decision]:
+    """The decisions of a project, or some of them, in the order in which they came."""
+    chosen = select(DecisionRow, MemberRow.number).join(MemberRow).where(DecisionRow.project_id == project_id, *where)
+    rows = session.execute(chosen.order_by(DecisionRow.number), execution_options={"yield_per": BLOCK})
+    for row, number in rows:
+        yield decision_of(row, number)
+
+
+def of_stage(stage: int) -> ColumnElement[bool]:
+    """Of decisions: those on the items of this stage."""
+    return exists().where(
+        ItemRow.project_id == DecisionRow.project_id, ItemRow.id == DecisionRow.item_id, ItemRow.stage == stage
+    )
+
+
+def decision_of(row: DecisionRow, author: int) -> Decision:
+    """A decision as the library has it: it knows authors by their pseudonyms alone."""
+    return Decision(
+        id=row.id,
+        item=row.item_id,
+        author=pseudonym(author),
+        answer=json.loads(row.answer),
+        time=row.time,
+        seconds=row.seconds,
+        undoes=row.undoes,
+        adjudicates=row.adjudicates,
+        checks=row.checks,
+        guideline=row.guideline,
+    )
+
+
+def pseudonym(number: int) -> str:
+    """What others see of a member: A3 joined as the third."""
+    return f"A{number}"
+
+
+def project_from(row: ProjectRow) -> Project:
+    return Project(row.id, row.name, row.created, ProjectDesign.model_validate_json(row.design))
+
+
+def keep_sources(session: Session, project_id: str, role: str, name: str, traces: Iterable[Trace]) -> int:
+    """Keep traces in the place of those that were there; returns how many."""
+    key = {"project_id": project_id, "role": role, "name": name}
+    session.execute(delete(SourceRow).filter_by(**key))
+    rows = (
+        key | {"number": number, "procedure": storable(trace.id), "record": jsonl.dumps(trace).decode()}
+        for number, trace in enumerate(traces)
+    )
+    count = 0
+    while block := list(islice(rows, BLOCK)):
+        session.connection().execute(insert(SourceRow), block)
+        count += len(block)
+    return count
+
+
+def dumped(record: Item | ProjectDesign) -> str:
+    """JSON without a letter that a database could refuse."""
+    return json.dumps(record.model_dump(mode="json", exclude_defaults=True))
+
+
+def escaped(text: str) -> str:
+    return json.dumps(text)
+
+
+def unescaped(text: str) -> str:
+    return str(json.loads(text))

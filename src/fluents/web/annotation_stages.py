@@ -1,0 +1,186 @@
+"""The stages of annotation projects: opening one after the other, and how far they have come."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from fluents.annotation import stages
+from fluents.annotation.design import MAX_JUDGES
+from fluents.annotation.items import Item
+from fluents.annotation.outcomes import StageOutcome
+from fluents.web.annotation_records import (
+    BLOCK,
+    ConflictError,
+    Project,
+    decisions_of,
+    dumped,
+    items_of,
+    keep_sources,
+    lock_project,
+    of_stage,
+    systems_of,
+    traces_of,
+)
+from fluents.web.annotation_tables import ItemRow, PlaceRow, StageRow
+from fluents.web.store import Store
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """How far a stage that was opened has come."""
+
+    number: int
+    opened: float
+    closed: float | None
+    items: int
+    decided: int
+
+
+class Stages:
+    """The stages of all projects in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._opening = threading.Lock()
+
+    def progress(self, project_id: str) -> list[StageProgress]:
+        """The stages that were opened, in order."""
+        with self._store.reading() as session:
+            counted = select(ItemRow.stage, func.count()).where(ItemRow.project_id == project_id, ItemRow.decided)
+            decided = dict(session.execute(counted.group_by(ItemRow.stage)).all())
+            chosen = select(StageRow).where(StageRow.project_id == project_id).order_by(StageRow.number)
+            return [
+                StageProgress(row.number, row.opened, row.closed, row.items, decided.get(row.number, 0))
+                for row in session.scalars(chosen)
+            ]
+
+    def open_next(self, project: Project, *, force: bool = False) -> int | None:
+        """Close the open stage and open the next one; None after the last.
+
+        The stage is closed first, so a decision is either in time for the outcome or refused. Then the outcome and the
+        new items are made while others go on writing; the new stage is there when all its items are. Where that was
+        interrupted, it is done again.
+        """
+        with self._opening:
+            closed = self._close(project, force)
+            if closed:
+                with self._store.reading() as session:
+                    outcome = stage_outcome(session, project, closed)
+                with self._store.writing() as session:
+                    left = keep_sources(session, project.id, "stage", str(closed + 1), outcome.traces)
+                    session.get_one(StageRow, (project.id, closed)).left = left
+            if closed == len(project.design.stages):
+                return None
+            self._open(project, closed + 1)
+            return closed + 1
+
+    def _close(self, project: Project, force: bool) -> int:
+        """The number of the last stage, which is closed now; 0 before the first."""
+        with self._store.writing() as session:
+            lock_project(session, project.id)
+            last = last_stage(session, project.id)
+            if last is None:
+                return 0
+            if last.closed is not None:
+                if last.left is not None and last.number == len(project.design.stages):
+                    raise ConflictError("all stages of this project are done", fix="export the results")
+                return last.number
+            undecided = select(func.count()).select_from(ItemRow)
+            undecided = undecided.where(
+                ItemRow.project_id == project.id, ItemRow.stage == last.number, ~ItemRow.decided
+            )
+            count = session.scalar(undecided)
+            if count and not force:
+                raise ConflictError(
+                    f"stage {last.number} is not finished: {count} of {last.items} items are undecided",
+                    fix="wait for the annotators, or close the stage as it is with `force`",
+                )
+            last.closed = time.time()
+            return last.number
+
+    def _open(self, project: Project, number: int) -> None:
+        """Make the items of a stage, and their places, block by block; nobody sees them before the last."""
+        with self._store.writing() as session:
+            session.execute(delete(ItemRow).where(ItemRow.project_id == project.id, ItemRow.stage == number))
+        with self._store.reading() as session:
+            made = stages.items(
+                project.design,
+                number,
+                traces_of(session, project.id, "stage", str(number)),
+                drafts=traces_of(session, project.id, "draft", ""),
+                systems=systems_of(session, project.id),
+            )
+            count = 0
+            while block := list(islice(made, BLOCK)):
+                with self._store.writing() as writing:
+                    insert_items(writing, project.id, number, block, count)
+                count += len(block)
+        with self._store.writing() as session:
+            session.add(
+                StageRow(project_id=project.id, number=number, opened=time.time(), closed=None, items=count, left=None)
+            )
+
+
+def stage_outcome(session: Session, project: Project, number: int) -> StageOutcome:
+    """What the decisions so far make of a stage."""
+    return stages.outcome(
+        project.design,
+        number,
+        traces_of(session, project.id, "stage", str(number)),
+        items_of(session, project.id, number),
+        decisions_of(session, project.id, of_stage(number)),
+    )
+
+
+def last_stage(session: Session, project_id: str) -> StageRow | None:
+    """The stage that was opened last, whether it is open or closed."""
+    chosen = select(StageRow).where(StageRow.project_id == project_id)
+    return session.scalar(chosen.order_by(StageRow.number.desc()).limit(1))
+
+
+def stage_rows(project: Project, opened: Sequence[StageProgress]) -> list[dict[str, Any]]:
+    """All stages of the design, and how far each has come."""
+    known = {one.number: one for one in opened}
+    rows = []
+    for number, stage in enumerate(project.design.stages, start=1):
+        one = known.get(number)
+        state = "waiting" if one is None else "open" if one.closed is None else "done"
+        counts = {"items": one.items if one else 0, "decided": one.decided if one else 0}
+        rows.append({"number": number, "kind": stage.kind, "state": state, **counts})
+    return rows
+
+
+def insert_items(session: Session, project_id: str, stage: int, items: Iterable[Item], begin: int) -> None:
+    """Add items with free places; `begin` is the number of the first."""
+    rows: list[dict[str, Any]] = []
+    places: list[dict[str, Any]] = []
+    for number, item in enumerate(items, start=begin):
+        key = {"project_id": project_id, "stage": stage}
+        rows.append(key | {"id": item.id, "number": number, "record": dumped(item), "decided": False})
+        places += [new_place(project_id, stage, item, number, place) for place in range(item.judges)]
+    session.connection().execute(insert(ItemRow), rows)
+    session.connection().execute(insert(PlaceRow), places)
+
+
+def new_place(project_id: str, stage: int, item: Item, number: int, place: int) -> dict[str, Any]:
+    """A free place of an item: items are worked through one after the other."""
+    return {
+        "project_id": project_id,
+        "item_id": item.id,
+        "number": place,
+        "stage": stage,
+        "position": number * (MAX_JUDGES + 1) + place,
+        "apart": item.id if item.apart is None else hashlib.sha256(item.apart.encode()).hexdigest()[:40],
+        "holder": None,
+        "until": None,
+        "decision": None,
+    }
