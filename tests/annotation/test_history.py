@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,13 @@ def test_a_history_that_was_cut_or_changed_is_refused(vetted: StageOutcome, tmp_
     hostile["item"]["more"] = 1
     with pytest.raises(InputError, match="more"):
         list(history_records(numbered([json.dumps(hostile).encode(), *lines])))
+
+
+def test_an_answer_that_no_form_takes_is_refused(vetted: StageOutcome, tmp_path: Path) -> None:
+    hostile = vetted.decisions[0].replace(answer={"valid": "perhaps"})
+    path = history_file(tmp_path / "history.jsonl", replace(vetted, decisions=[hostile]))
+    with pytest.raises(InputError, match="valid"):
+        history_agreement(path, 1)
 
 
 # Agreement of a history

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fluents.annotation.design import StageKind
-from fluents.annotation.forms import same_words
+from fluents.annotation.forms import check_answer, same_words
 from fluents.annotation.history import HistoryDecision, HistoryItem, history_records
 from fluents.annotation.items import Decision, Item, ItemAnswers, standing
 from fluents.annotation.labels import WRITTEN, Label, labels, majority_answer, mode, yes_or_no
@@ -182,8 +182,12 @@ def _of_stage(path: str | Path, stage: int) -> tuple[list[Item], list[Decision]]
         raise InputError(
             f"stage {stage} has no items in this history", where=path, fix="give the number of another stage"
         )
-    known = {item.id for item in items}
-    return items, [decision for decision in decisions if decision.item in known]
+    known = {item.id: item for item in items}
+    made = [decision for decision in decisions if decision.item in known]
+    for decision in made:
+        if decision.answer:
+            check_answer(known[decision.item], decision.answer)  # anybody can write a file
+    return items, made
 
 
 def _agreement(rows: Sequence[tuple[str, list[Label]]], level: str) -> Agreement:
