@@ -25,7 +25,7 @@ from fluents.web.annotation_members import Members
 from fluents.web.annotation_places import Places
 from fluents.web.annotation_projects import Projects
 from fluents.web.annotation_records import Project
-from fluents.web.annotation_stages import Stages
+from fluents.web.annotation_stages import ProjectStages
 from fluents.web.store import Store
 
 CHANGES = tuple(
@@ -49,7 +49,7 @@ def filled(store: Store) -> Project:
     decisions.undo(people[0], first.decision.id, new_decision())
     decisions.give(people[0], Judgement(new_decision(), first.decision.item, {"valid": False, "reason": "obscure"}))
     decisions.give(owner, Judgement(new_decision(), first.decision.item, {"valid": True}, adjudicates=True))
-    Stages(store).open_next(project)
+    ProjectStages(store).open_next(project)
     lease = places.next(people[1])
     assert lease is not None
     scores = dict.fromkeys(lease.item.payload["entities"], 3)
@@ -68,7 +68,7 @@ def test_a_history_comes_back_byte_for_byte_and_with_the_same_results(store: Sto
         read = read_history(other, numbered(written))
         assert list(history_lines(other, read)) == written
         assert list(results(other, read)) == list(results(store, project))
-        assert Stages(other).progress(read.id) == Stages(store).progress(project.id)
+        assert ProjectStages(other).progress(read.id) == ProjectStages(store).progress(project.id)
         member = Members(other).all(read.id)[0]
         assert Decisions(other, Places(other)).tally(member).done == 3
 

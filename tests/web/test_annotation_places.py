@@ -25,7 +25,7 @@ from fluents.web.annotation_members import Member, Members
 from fluents.web.annotation_places import Places
 from fluents.web.annotation_projects import Projects
 from fluents.web.annotation_records import ConflictError, Project
-from fluents.web.annotation_stages import Stages
+from fluents.web.annotation_stages import ProjectStages
 from fluents.web.annotation_tables import PlaceRow
 from fluents.web.store import NotFoundError, Store
 
@@ -56,7 +56,7 @@ class Bench:
     def __init__(self, store: Store, items: int = 3, judges: int = 2) -> None:
         self.store, self.clock = store, Clock()
         design = ProjectDesign(name=uuid4().hex, stages=(StageDesign(kind="vet", judges=judges),))
-        self.projects, self.stages, self.members = Projects(store), Stages(store), Members(store)
+        self.projects, self.stages, self.members = Projects(store), ProjectStages(store), Members(store)
         self.project: Project = self.projects.create(design, [changes(items)])
         self.places = Places(store, LEASE, self.clock)
         self.decisions = Decisions(store, self.places, self.clock)

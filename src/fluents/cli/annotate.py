@@ -57,7 +57,7 @@ def new(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Stages in order, joined by commas: select, author, audit, vet, clean-procedures, clean-steps, "
+            help="ProjectStages in order, joined by commas: select, author, audit, vet, clean-procedures, clean-steps, "
             "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct.",
         ),
     ] = None,
@@ -104,11 +104,11 @@ def new(
     with _beside(store) as opened:
         from fluents.web.annotation_members import Members
         from fluents.web.annotation_projects import Projects
-        from fluents.web.annotation_stages import Stages
+        from fluents.web.annotation_stages import ProjectStages
 
         project = Projects(opened).create(chosen, list(traces(sources)), drafts=drafts, systems=systems)
         link = _link(address, Members(opened).invite(project.id, "owner"))
-        [stage] = Stages(opened).progress(project.id)
+        [stage] = ProjectStages(opened).progress(project.id)
     if as_json:
         show_json({"project": project.name, "id": project.id, "items": stage.items, "link": link, "store": opened.name})
         return
@@ -287,10 +287,10 @@ def status(project: ProjectArgument = None, store: StoreOption = None, as_json: 
         from fluents.web.annotation_members import Members
         from fluents.web.annotation_places import Places
         from fluents.web.annotation_projects import Projects
-        from fluents.web.annotation_stages import Stages, stage_rows
+        from fluents.web.annotation_stages import ProjectStages, stage_rows
 
         found = Projects(opened).named(project)
-        stages = stage_rows(found, Stages(opened).progress(found.id))
+        stages = stage_rows(found, ProjectStages(opened).progress(found.id))
         tallies = Decisions(opened, Places(opened)).tallies(found.id)
         people = [
             {"id": one.pseudonym, "name": one.name, "role": one.role, "done": tallies[one.id].done}

@@ -16,7 +16,7 @@ from fluents.web.annotation_places import LEASE, Places
 from fluents.web.annotation_projects import Projects
 from fluents.web.annotation_records import ConflictError
 from fluents.web.annotation_services import AnnotationServices
-from fluents.web.annotation_stages import Stages
+from fluents.web.annotation_stages import ProjectStages
 from fluents.web.annotation_suggestions import Suggestions
 from fluents.web.assembly import ABOUT, assembled
 from fluents.web.guard import Guard, GuardRules
@@ -44,7 +44,7 @@ def create_annotation_app(store: Store, settings: AnnotationSettings) -> Guard:
     app.state.services = AnnotationServices(
         store,
         Projects(store),
-        Stages(store),
+        ProjectStages(store),
         Members(store),
         places,
         Decisions(store, places),

@@ -20,7 +20,7 @@ from fluents.annotation.outcomes import StageOutcome
 from fluents.annotation.pay import PersonPay, pay_of
 from fluents.annotation.stages import expert_sample
 from fluents.web.annotation_records import Project, decisions_of, items_of
-from fluents.web.annotation_stages import Stages, stage_outcome
+from fluents.web.annotation_stages import ProjectStages, stage_outcome
 from fluents.web.annotation_tables import DecisionRow
 from fluents.web.store import Store
 
@@ -131,6 +131,6 @@ def _scores(outcome: StageOutcome) -> dict[str, Any]:
 
 
 def _pay(store: Store, session: Session, project: Project) -> list[PersonPay]:
-    opened = [one.number for one in Stages(store).progress(project.id)]
+    opened = [one.number for one in ProjectStages(store).progress(project.id)]
     items = (item for number in opened for item in items_of(session, project.id, number))
     return pay_of(project.design, items, decisions_of(session, project.id))

@@ -24,7 +24,7 @@ from fluents.web.annotation_records import (
     project_of,
     unescaped,
 )
-from fluents.web.annotation_stages import Stages
+from fluents.web.annotation_stages import ProjectStages
 from fluents.web.annotation_tables import GuidelineRow, ProjectRow
 from fluents.web.store import NotFoundError, Store, new_id, storable
 
@@ -75,7 +75,7 @@ class Projects:
         except IntegrityError:
             raise name_taken(design.name) from None
         try:
-            Stages(self._store).open_next(project)
+            ProjectStages(self._store).open_next(project)
         except BaseException:
             with self._store.writing() as session:
                 session.execute(delete(ProjectRow).where(ProjectRow.id == project.id))

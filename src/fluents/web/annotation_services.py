@@ -24,7 +24,7 @@ from fluents.web.annotation_resources import (
     MemberInfo,
     StageInfo,
 )
-from fluents.web.annotation_stages import Stages, stage_rows
+from fluents.web.annotation_stages import ProjectStages, stage_rows
 from fluents.web.annotation_suggestions import Suggestions
 from fluents.web.guard import RefusedError
 from fluents.web.store import NotFoundError, Store
@@ -39,7 +39,7 @@ class AnnotationServices:
 
     store: Store
     projects: Projects
-    stages: Stages
+    stages: ProjectStages
     members: Members
     places: Places
     decisions: Decisions

@@ -45,7 +45,7 @@ class StageProgress:
     decided: int
 
 
-class Stages:
+class ProjectStages:
     """The stages of all projects in a store."""
 
     def __init__(self, store: Store) -> None:
