@@ -292,11 +292,11 @@ def test_a_draft_that_nobody_corrected_changes_nothing() -> None:
 
 def test_the_experts_sample_is_fixed_and_no_larger_than_the_stage() -> None:
     design = one_stage("vet", expert_check=3)
-    made = list(items(design, 1, [TEA_TRACE]))
-    sample = expert_sample(design, 1, made)
-    assert sample == expert_sample(design, 1, list(reversed(made)))
+    ids = [item.id for item in items(design, 1, [TEA_TRACE])]
+    sample = expert_sample(design, 1, ids)
+    assert sample == expert_sample(design, 1, reversed(ids))
     assert len(set(sample)) == 3
-    assert len(expert_sample(one_stage("vet", expert_check=50), 1, made)) == 5
+    assert len(expert_sample(one_stage("vet", expert_check=50), 1, ids)) == 5
 
 
 def test_a_procedure_of_another_stage_or_an_unknown_item_changes_nothing(item: Item) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from fluents.annotation import cleaning, judging, naming, writing
 from fluents.annotation.design import ProjectDesign, StageKind
@@ -117,8 +117,8 @@ def outcome(
     )
 
 
-def expert_sample(design: ProjectDesign, stage: int, items: Sequence[Item]) -> tuple[str, ...]:
-    """The ids of the items that an expert judges as well: a sample that the design's seed fixes."""
-    ids = sorted(item.id for item in items if item.stage == stage)
+def expert_sample(design: ProjectDesign, stage: int, items: Iterable[str]) -> tuple[str, ...]:
+    """Of the ids of a stage's items, those that an expert judges as well: a sample that the design's seed fixes."""
+    ids = sorted(items)
     count = min(design.stage(stage).expert_check, len(ids))
     return tuple(random.Random(f"{design.seed} {stage}").sample(ids, count))

@@ -9,19 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from fluents.annotation.agreement import StageAgreement
-from fluents.annotation.items import ItemAnswers
+from fluents.annotation.agreement import StageAgreement, stage_agreement
+from fluents.annotation.items import ItemAnswers, standing
 from fluents.annotation.judging import system_scores
 from fluents.annotation.labels import majority_answer
 from fluents.annotation.outcomes import StageOutcome
 from fluents.annotation.pay import PersonPay, pay_of
 from fluents.annotation.stages import expert_sample
-from fluents.web.annotation_records import Project, decisions_of, items_of
+from fluents.web.annotation_records import Project, decisions_of, items_of, of_stage
 from fluents.web.annotation_stages import ProjectStages, stage_outcome
-from fluents.web.annotation_tables import DecisionRow
+from fluents.web.annotation_tables import DecisionRow, ItemRow
 from fluents.web.store import Store
 
 Value = TypeVar("Value")
@@ -34,12 +34,9 @@ REST = 10
 
 @dataclass(frozen=True)
 class StageFigures:
-    """What the decisions on a stage amount to."""
+    """How far people agree on a stage, and what is to be settled."""
 
     agreement: StageAgreement
-    outcome: dict[str, Any]
-    scores: dict[str, Any]
-    """Of the systems, where some were judged: name → rows of figures."""
     open: dict[str, dict[str, Any] | None]
     """Items on which people do not all agree and nobody ruled → what most say, if most say the same."""
     unchecked: tuple[str, ...]
@@ -66,6 +63,10 @@ class Figures:
     def stage(self, project: Project, number: int) -> StageFigures:
         """Of a stage that was opened."""
         return self._fresh((project.id, str(number)), project, lambda session: _stage_figures(session, project, number))
+
+    def outcome(self, project: Project, number: int) -> dict[str, Any]:
+        """What a stage leaves so far, and the scores of the systems that were judged in it."""
+        return self._fresh((project.id, f"outcome {number}"), project, lambda found: _outcome(found, project, number))
 
     def pay(self, project: Project) -> list[PersonPay]:
         """What each person earned in all stages."""
@@ -95,22 +96,28 @@ def _latest(session: Session, project_id: str) -> int:
 
 
 def _stage_figures(session: Session, project: Project, number: int) -> StageFigures:
-    outcome = stage_outcome(session, project, number)
-    agreement = outcome.agreement
-    answers = {one.item.id: one for one in outcome.answers}
-    sample = expert_sample(project.design, number, outcome.items)
+    answered = exists().where(DecisionRow.project_id == ItemRow.project_id, DecisionRow.item_id == ItemRow.id)
+    items = list(items_of(session, project.id, number, answered))  # the others say nothing about agreement
+    decisions = list(decisions_of(session, project.id, of_stage(number)))
+    agreement = stage_agreement(items, decisions)
+    answers = {one.item.id: one for one in standing(items, decisions)}
+    of_project = (ItemRow.project_id == project.id) & (ItemRow.stage == number)
+    sample = expert_sample(project.design, number, session.scalars(select(ItemRow.id).where(of_project)))
     unruled = [answers[item] for item in sorted(agreement.by_item, key=agreement.by_item.__getitem__)]
     return StageFigures(
         agreement,
-        outcome.to_dict(),
-        _scores(outcome),
         {
             one.item.id: _most(one)
             for one in unruled
             if one.ruling is None and one.is_decided and agreement.by_item[one.item.id] < 1
         },
-        tuple(item for item in sample if answers[item].check is None),
+        tuple(item for item in sample if item not in answers or answers[item].check is None),
     )
+
+
+def _outcome(session: Session, project: Project, number: int) -> dict[str, Any]:
+    found = stage_outcome(session, project, number)
+    return {**found.to_dict(), "systems": _scores(found)}
 
 
 def _most(one: ItemAnswers) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from fluents.web.annotation_owner_resources import (
     InvitationGiven,
     InvitationMade,
     ItemAgreed,
+    OutcomeShown,
     PayShown,
     PersonAgreed,
     PersonPaid,
@@ -57,7 +58,7 @@ def progress(services: Annotating, member: Owner) -> list[StageInfo]:
 
 @router.get("/agreement")
 def agreement(services: Annotating, member: Owner, stage: StageQuery = None) -> AgreementShown:
-    """How far people agree on the items of a stage, and what it leaves so far."""
+    """How far people agree on the items of a stage."""
     project = services.projects.get(member.project)
     number = stage_number(services, project, stage)
     figures = services.figures.stage(project, number)
@@ -79,9 +80,15 @@ def agreement(services: Annotating, member: Owner, stage: StageQuery = None) -> 
             for one in services.decisions.answers(project.id, least)
         ],
         expert=None if found.expert is None else {**asdict(found.expert), "share": found.expert.share},
-        outcome=figures.outcome,
-        systems=figures.scores,
     )
+
+
+@router.get("/outcome")
+def outcome(services: Annotating, member: Owner, stage: StageQuery = None) -> OutcomeShown:
+    """What a stage leaves so far: how much there was and is, what was removed and why, the scores of judged systems."""
+    project = services.projects.get(member.project)
+    number = stage_number(services, project, stage)
+    return OutcomeShown(stage=number, **services.figures.outcome(project, number))
 
 
 @router.get("/pay")

@@ -137,7 +137,7 @@ class ItemAgreed(BaseModel):
 
 
 class AgreementShown(BaseModel):
-    """How far people agree on the items of a stage, and what the stage leaves so far."""
+    """How far people agree on the items of a stage."""
 
     stage: int
     kind: StageKind
@@ -155,8 +155,24 @@ class AgreementShown(BaseModel):
     by_item: list[ItemAgreed]
     """Those with the least agreement, at most a hundred."""
     expert: dict[str, float | None] | None
-    outcome: dict[str, Any]
-    """What the decisions so far leave: counts before and after, what was removed and why."""
+    """How often an expert says what the outcome says."""
+
+
+class OutcomeShown(BaseModel):
+    """What the decisions on a stage leave so far."""
+
+    stage: int
+    kind: StageKind
+    before: dict[str, int]
+    """How many procedures, steps and changes there were; likewise `after`."""
+    after: dict[str, int]
+    removed: dict[str, int]
+    """What was removed and why → how often."""
+    tallies: dict[str, int]
+    coverage: float | None
+    """Of an audit: the share of all changes that were there before."""
+    anchoring: dict[str, Any] | None
+    """Of a correction after a blind pass: how far the draft pulled."""
     systems: dict[str, Any]
     """Where systems were judged: the score of each."""
 

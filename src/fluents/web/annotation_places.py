@@ -47,7 +47,7 @@ class Lease:
 
 
 class _Spot(NamedTuple):
-    """Where a place is in the order of its stage. (ProjectStages of different projects share the numbers: no harm.)"""
+    """Where a place is in the order of its stage. (Stages of different projects share the numbers: no harm.)"""
 
     stage: int
     position: int

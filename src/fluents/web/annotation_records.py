@@ -87,10 +87,12 @@ def systems_of(session: Session, project_id: str) -> dict[str, list[Trace]]:
     return {name: list(traces_of(session, project_id, "system", name)) for name in names}
 
 
-def items_of(session: Session, project_id: str, stage: int) -> Iterator[Item]:
-    """The items of a stage, in order."""
+def items_of(session: Session, project_id: str, stage: int, *where: ColumnElement[bool]) -> Iterator[Item]:
+    """The items of a stage, or some of them, in order."""
     chosen = (
-        select(ItemRow.record).where(ItemRow.project_id == project_id, ItemRow.stage == stage).order_by(ItemRow.number)
+        select(ItemRow.record)
+        .where(ItemRow.project_id == project_id, ItemRow.stage == stage, *where)
+        .order_by(ItemRow.number)
     )
     for record in session.scalars(chosen, execution_options={"yield_per": BLOCK}):
         yield Item.model_validate_json(record)
