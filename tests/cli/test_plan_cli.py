@@ -100,7 +100,7 @@ def test_pddl_is_repaired_and_printed(run: Run, tmp_path: Path) -> None:
     file.write_text(DOMAIN + PROBLEM)
     status, out, err = run("pddl", file)
     assert status == 0
-    assert "type kettle is not declared: declared" in err
+    assert "type kettle is not declared: added" in err
     (tmp_path / "again.pddl").write_text(out)
     assert run("pddl", tmp_path / "again.pddl", "--strict") == (0, out, "")
     assert run("pddl", file, "--strict")[0] == 2
@@ -108,7 +108,7 @@ def test_pddl_is_repaired_and_printed(run: Run, tmp_path: Path) -> None:
     file.write_text((DOMAIN + PROBLEM).replace("(:goal (hot pot))", "(:goal (and (hot pot) (cold pot)))"))
     status, out, _ = run("pddl", file, "--solve", "--planner", "built-in")
     assert status == 1
-    assert "(cold pot): no action brings it about" in out
+    assert "(cold pot): no action makes it true" in out
 
 
 def test_domains_are_scored(run: Run, tmp_path: Path) -> None:

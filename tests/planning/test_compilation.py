@@ -53,7 +53,7 @@ def test_without_them_there_is_none_and_the_reason_is_named(planner: Planner) ->
         "(thirst-quenched camper1)",
         "(content-full-of-rainwater ?pot)",
     ]
-    assert found.solution.unreachable[1].reason == "no action brings it about"
+    assert found.solution.unreachable[1].reason == "no action makes it true"
 
 
 @pytest.mark.slow

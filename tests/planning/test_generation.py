@@ -45,13 +45,13 @@ def test_what_the_planner_says_goes_back_to_the_model() -> None:
     found = prompted(script)
     assert [question.name for question in script.asked] == ["plan-domain-1", "plan-problem-1", "plan-repair-1"]
     assert (
-        "- (quenched anna): drink needs (full ?pot)\n- (full ?pot): no action brings it about" in script.asked[2].prompt
+        "- (quenched anna): drink needs (full ?pot)\n- (full ?pot): no action makes it true" in script.asked[2].prompt
     )
     assert [step.action for step in found.solution.plan] == ["find-shelter", "put-out", "wait", "drink"]
     assert found.attempts == (
-        "no plan: (quenched anna): drink needs (full ?pot); (full ?pot): no action brings it about",
+        "no plan: (quenched anna): drink needs (full ?pot); (full ?pot): no action makes it true",
     )
-    assert "predicate dry is not declared: declared" in {repair.message for repair in found.repairs}
+    assert "predicate dry is not declared: added" in {repair.message for repair in found.repairs}
     assert found.trace is not None
     assert found.trace.id == TRACE.id
 
@@ -75,7 +75,7 @@ def test_a_model_that_does_not_get_better_is_asked_no_more() -> None:
 def test_nothing_is_invented_where_nothing_can_be_read() -> None:
     found = prompted(answers("I would rather not.", PROBLEM, BETTER))
     assert found.domain is None
-    assert found.solution.reason == "the language model wrote nothing that can be read"
+    assert found.solution.reason == "the answers of the language model could not be read"
     assert found.attempts == ("plan-domain-1: the PDDL text contains no domain",)
     found = prompted(answers(DOMAIN, "no", BETTER))
     assert found.domain is not None

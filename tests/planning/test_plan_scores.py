@@ -55,7 +55,7 @@ def test_what_is_missing_or_cannot_be_read_counts_as_nothing() -> None:
     found = plan_score([task(DOMAIN)], [task("sorry")], planner="built-in")
     assert found.rows["effects"]["recall"] == 0
     assert found.rows["problems solved"]["share"] == 0
-    assert found.warnings == ("kettle: cannot be read",)
+    assert found.warnings == ("kettle: the domain cannot be read",)
     assert plan_score([task(DOMAIN)], [], planner="built-in").warnings == ("kettle: no prediction",)
 
 

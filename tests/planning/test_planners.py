@@ -95,7 +95,7 @@ def test_what_is_no_plan_is_refused(steps: tuple[PlanStep, ...], message: str) -
 
 def test_unreachable_facts_are_named_down_to_what_no_action_brings_about() -> None:
     found = search(World(*task(KETTLE.replace("(stove hob)", ""))))
-    assert [str(one) for one in found.unreachable] == ["(hot pot): what boil needs never holds together"]
+    assert [str(one) for one in found.unreachable] == ["(hot pot): the conditions of boil are never true together"]
     found = search(World(*task(KETTLE.replace("(at pot sink) ", ""))))
     assert [one.fact for one in found.unreachable] == ["(hot pot)", "(at pot shelf)", "(at pot ?place)"]
     assert found.unreachable[1].reason == "carry needs (at pot ?place)"

@@ -167,7 +167,7 @@ def plan(
     without = sum(one.trace is None for one in found)
     if without or skipped:
         if len(found) + skipped > 1:
-            tell(f"{counted(len(found) - without, 'plan')}; {without} without a plan; {skipped} skipped")
+            tell(f"found plans for {len(found) - without} of {len(found) + skipped} procedures; skipped {skipped}")
         raise typer.Exit(1)
 
 

@@ -178,7 +178,7 @@ def _worded_goal(
             raise InputError(
                 f"no state in the trace matches {clause.strip()!r}",
                 where=where,
-                fix=f"name an entity and a state in `goal`, such as: {shown}",
+                fix=f"set `goal` to an entity and one of its states, such as: {shown}",
             )
         for fluent, value in sorted(found, key=lambda one: len(one[1])):
             wanted[fluent] = value

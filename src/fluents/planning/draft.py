@@ -120,7 +120,7 @@ class PddlDraft:
         self._widen()
         missing = unmet_requirements(self.domain(), self.goal)
         if missing:
-            repair(self.name, f"uses {', '.join(missing)} without requiring it: required")
+            repair(self.name, f"{', '.join(missing)} is used but not required: added to :requirements")
             self.requirements += missing
 
     def _complete_types(self) -> None:
@@ -131,7 +131,7 @@ class PddlDraft:
         for name in [name for types in lists for one in types for name in one]:
             if name != OBJECT and name not in self.types:
                 self.types[name] = (OBJECT,)
-                repair(name, f"type {name} is not declared: declared")
+                repair(name, f"type {name} is not declared: added")
         for name in self.types:
             if len(self.types) > MAX_TYPES:
                 fail(name, f"there are more than {MAX_TYPES:,} types")
@@ -139,7 +139,7 @@ class PddlDraft:
             while todo:
                 one = todo.pop()
                 if one == name:
-                    repair(name, f"type {name} stands above itself: put below object")
+                    repair(name, f"type {name} is its own supertype: made a subtype of object")
                     self.types[name] = (OBJECT,)
                     break
                 if one not in seen:
@@ -203,9 +203,9 @@ class PddlDraft:
                     repair(name, f"predicate {name} is not declared: read as {near}")
                     changes.append((use, Atom(renamed(name, near), use.atom.arguments)))
             elif len(declared) != count:
-                wrong = f"{name} is declared with {_arguments(len(declared))}, used with {count}"
+                wrong = f"{name} is declared with {_arguments(len(declared))}, but used with {count}"
                 if len(counts[name]) == 1:
-                    repair(name, f"{wrong}: declared anew")
+                    repair(name, f"{wrong}: declaration changed")
                     del self.predicates[name]
                     continue
                 new = self._completed(use, declared, uses)
@@ -262,7 +262,7 @@ class PddlDraft:
                 if name[0] != "?":
                     is_object = name in self.constants or (use.action is None and name in self.objects)
                     if use.scope(f"?{name}") and not is_object:
-                        repair(name, f"{name} without its question mark: read as ?{name}")
+                        repair(name, f"{name} has no question mark: read as ?{name}")
                         arguments[place] = renamed(name, f"?{name}")
                 elif use.scope(name):
                     continue
@@ -270,7 +270,7 @@ class PddlDraft:
                     arguments[place] = self._only_fit(name, use.atom, place)
                 else:
                     use.action.parameters[name] = self._fitting(name, use.action)
-                    repair(name, f"{name} is no parameter of {use.action.name}: added")
+                    repair(name, f"{name} is not a parameter of {use.action.name}: added")
             if tuple(arguments) != use.atom.arguments:
                 changes.append((use, Atom(use.atom.predicate, tuple(arguments))))
         self._rewrite(changes)
@@ -282,7 +282,7 @@ class PddlDraft:
         fits = [one for one, types in known if slots and self._fits(types, slots[place].types)]
         if len(fits) != 1:
             fail(name, f"the variable {name} is used outside an action")
-        repair(name, f"{name} stands outside an action: read as {fits[0]}, the only object that fits")
+        repair(name, f"variable {name} outside an action: read as {fits[0]}, the only object that fits")
         return renamed(name, fits[0])
 
     def _declare_names(self) -> None:
@@ -292,12 +292,12 @@ class PddlDraft:
                     continue
                 if use.action is not None:
                     self.constants[name] = self.objects.get(name) or self._fitting(name, None)
-                    repair(name, f"{name} is not declared in the domain: declared as a constant")
+                    repair(name, f"{name} is not declared in the domain: added as a constant")
                 elif name not in self.objects:
                     self.objects[name] = self._fitting(name, None)
-                    repair(name, f"object {name} is not declared: declared as {self.objects[name][0]}")
+                    repair(name, f"object {name} is not declared: added with type {self.objects[name][0]}")
         for name in [name for name in self.objects if name in self.constants]:
-            repair(name, f"{name} is a constant of the domain: not declared again")
+            repair(name, f"object {name} is already a constant of the domain: ignored")
             del self.objects[name]
 
     def _declare_predicates(self) -> None:
@@ -309,7 +309,7 @@ class PddlDraft:
             types = [self._types_of(use, argument) for argument in use.atom.arguments]
             if name not in self.predicates:
                 added.add(name)
-                repair(name, f"predicate {name} is not declared: declared")
+                repair(name, f"predicate {name} is not declared: added")
                 self.predicates[name] = [Typed(f"?x{place}", one) for place, one in enumerate(types, start=1)]
             elif len(types) != len(self.predicates[name]):
                 fail(name, f"{name} is not declared, and it is used with different numbers of arguments")
@@ -327,7 +327,8 @@ class PddlDraft:
                     slots[place] = Typed(slot.name, self._common(slot.types, types))
                     taken, now = " or ".join(slot.types), " or ".join(slots[place].types)
                     is_ = " or ".join(types)
-                    repair(name, f"{name} is {is_}, {use.atom.predicate} takes {taken} there: it takes {now} now")
+                    found = f"{name} has type {is_}, but {use.atom.predicate} takes {taken}"
+                    repair(name, f"{found}: {use.atom.predicate} changed to take {now}")
 
     def _types_of(self, use: _Use, name: str) -> Types:
         return use.scope(name) or self.constants.get(name) or self.objects.get(name) or (OBJECT,)

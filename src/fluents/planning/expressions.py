@@ -111,7 +111,7 @@ class PddlText:
                 yield item
             elif not outside:
                 outside = True
-                self.repair(item.offset, "text outside a definition: left out")
+                self.repair(item.offset, "text outside a definition: ignored")
 
     def _tree(self) -> Expression:
         root = Expression(self, 0)
@@ -130,7 +130,7 @@ class PddlText:
                 if len(stack) > 1:
                     stack.pop()
                 else:
-                    self.repair(offset, "a closing parenthesis too many: left out")
+                    self.repair(offset, "extra closing parenthesis: ignored")
             elif word[0] != ";":
                 is_prose = len(stack) == 1 and word not in _ALIASES
                 symbol = self.symbol(word, offset) if is_prose else self._clean(word, offset)
@@ -138,7 +138,7 @@ class PddlText:
                     self._settle(stack, 2, symbol)
                 stack[-1].append(symbol)
         for open_ in stack[1:]:
-            self.repair(open_.offset, "never closed: closed at the end")
+            self.repair(open_.offset, "parenthesis is never closed: closed at the end")
         return root
 
     def _begin(self, stack: list[Expression], offset: int) -> None:
@@ -153,18 +153,18 @@ class PddlText:
     def _settle(self, stack: list[Expression], depth: int, symbol: Symbol) -> None:
         """Close what was left open before this symbol, or open again what was closed too early."""
         if len(stack) - 1 > depth:
-            self.repair(stack[-1].offset, f"not closed before {symbol}: closed there")
+            self.repair(stack[-1].offset, f"parenthesis is not closed before {symbol}: closed there")
             del stack[depth + 1 :]
         while len(stack) - 1 < depth:
             last = stack[-1][-1] if stack[-1] else None
             if not isinstance(last, Expression) or last.head != ("define", ":action")[len(stack) - 1]:
                 return
-            self.repair(symbol.offset, f"{last.head} was closed before {symbol}: a parenthesis too many, left out")
+            self.repair(symbol.offset, f"{last.head} is closed before {symbol}: extra parenthesis ignored")
             stack.append(last)
 
     def _clean(self, word: str, offset: int) -> Symbol:
         if word in _ALIASES:
-            self.repair(offset, f"{word} is not a word of PDDL: read as {_ALIASES[word]}")
+            self.repair(offset, f"{word} is not a PDDL keyword: read as {_ALIASES[word]}")
             word = _ALIASES[word]
         if _SYMBOL.fullmatch(word):
             return self.symbol(word, offset)
@@ -179,5 +179,5 @@ class PddlText:
                 name += "_"
             self._words.add(name)
             self._renamed[word] = name
-        self.repair(offset, f"{word} is not a name in PDDL: read as {self._renamed[word]}")
+        self.repair(offset, f"{word} is not a valid PDDL name: read as {self._renamed[word]}")
         return self.symbol(self._renamed[word], offset)

@@ -65,7 +65,7 @@ def generate(
             return None
         return found
 
-    failed = Solution("gave-up", "none", reason="the language model wrote nothing that can be read")
+    failed = Solution("gave-up", "none", reason="the answers of the language model could not be read")
     asked = render(DOMAIN, scene=scene, states=states)
     domain = ask(asked, DOMAIN, _read)
     if domain is None:

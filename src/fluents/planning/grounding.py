@@ -144,15 +144,17 @@ class Reachability:
             if name in found:
                 continue
             if literal is None:
-                found[name] = Unreachable(name, "it can never hold")
+                found[name] = Unreachable(name, "this condition can never be true")
                 continue
             reasons: list[str] = []
             for action, condition, binding in self._achievers(*literal):
                 lacking = [one for one in conjuncts(bind(condition, binding)) if not self._can_hold(one)]
                 todo += lacking
                 shown = " and ".join(map(condition_pddl, lacking))
-                reasons.append(f"{action} needs {shown}" if shown else f"what {action} needs never holds together")
-            found[name] = Unreachable(name, "; ".join(dict.fromkeys(reasons)) or "no action brings it about")
+                reasons.append(
+                    f"{action} needs {shown}" if shown else f"the conditions of {action} are never true together"
+                )
+            found[name] = Unreachable(name, "; ".join(dict.fromkeys(reasons)) or "no action makes it true")
         return list(found.values())
 
     def _achievers(self, atom: Atom, positive: bool) -> Iterator[tuple[str, Condition, dict[str, str]]]:

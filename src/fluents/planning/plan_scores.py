@@ -45,7 +45,10 @@ def plan_score(
     """
     tasks, predicted = list(gold), {task.id: task.domain for task in pred}
     if unknown := predicted.keys() - {task.id for task in tasks}:
-        raise InputError(f"the predictions contain the task {min(unknown)}, which is not in the gold")
+        raise InputError(
+            f"the predictions contain the task {min(unknown)}, which is not in the gold",
+            fix="check that the predictions are for the same dataset",
+        )
     limits = {"time_limit": time_limit, "memory_limit": memory_limit}
     total = sum(len(task.problems) for task in tasks)
     warnings: list[str] = []
@@ -64,7 +67,9 @@ def plan_score(
             text = predicted.get(task.id, "")
             said = _domain(text)
             if said is None:
-                warnings.append(f"{task.id}: {'no prediction' if task.id not in predicted else 'cannot be read'}")
+                warnings.append(
+                    f"{task.id}: {'no prediction' if task.id not in predicted else 'the domain cannot be read'}"
+                )
             meant = _domain(task.domain)
             assert meant is not None
             named = {_key(action.name): action for action in said.actions} if said else {}
@@ -76,7 +81,7 @@ def plan_score(
 
     statistics = Statistics.collect(COLUMNS, rows())
     if len(warnings) > 3:
-        warnings = [f"no domain that can be read for {counted(len(warnings), 'task')}"]
+        warnings = [f"no readable domain for {counted(len(warnings), 'task')}"]
     return Score("plan", statistics, _figures(), Signature.of("plan", "strict", planner=planner), tuple(warnings))
 
 

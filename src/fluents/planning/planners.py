@@ -99,7 +99,13 @@ def _solution(said: bytes, noise: bytes, planner: str, world: World, memory_limi
     if not said:
         lines = noise.decode(errors="replace").strip().splitlines()
         out = any(word in line.lower() for line in lines for word in ("memory", "bad_alloc", "map segment"))
-        why = f"no plan within {memory_limit:,} MiB of memory" if out else lines[-1] if lines else "it ended early"
+        why = (
+            f"no plan within {memory_limit:,} MiB of memory"
+            if out
+            else lines[-1]
+            if lines
+            else "the planner ended early"
+        )
         return Solution("gave-up", planner, reason=why)
     values: dict[str, Any] = json.loads(said)
     plan = tuple(PlanStep(name, tuple(arguments)) for name, *arguments in values.get("plan", ()))

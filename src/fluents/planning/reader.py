@@ -48,13 +48,13 @@ def read_pddl(domain: str, problem: str | None = None, *, strict: bool = False) 
         for one in text.definitions():
             kind = _kind(one)
             if kind in found:
-                text.repair(one.offset, f"another {kind}: left out")
+                text.repair(one.offset, f"second {kind}: ignored")
             else:
                 found[kind] = one
     if "domain" not in found:
-        raise PddlError("the PDDL text contains no domain", fix="a domain begins with (define (domain NAME)")
+        raise PddlError("the PDDL text contains no domain", fix="begin the domain with (define (domain NAME)")
     if problem is not None and "problem" not in found:
-        raise PddlError("the PDDL text contains no problem", fix="a problem begins with (define (problem NAME)")
+        raise PddlError("the PDDL text contains no problem", fix="begin the problem with (define (problem NAME)")
     draft = PddlDraft()
     _read_domain(draft, found["domain"])
     if "problem" in found:
@@ -63,7 +63,7 @@ def read_pddl(domain: str, problem: str | None = None, *, strict: bool = False) 
     if strict and repairs:
         shown = "".join(f"\n  {repair}" for repair in repairs[:5])
         raise PddlError(
-            f"not strict PDDL: {counted(len(repairs), 'repair')} needed, the first:{shown}",
+            f"this PDDL needs {counted(len(repairs), 'repair')}{', the first five' * (len(repairs) > 5)}:{shown}",
             fix="leave out `strict` to apply the repairs",
         )
     return PddlReading(draft.domain(), draft.problem() if "problem" in found else None, tuple(repairs))
@@ -98,7 +98,7 @@ def _read_domain(draft: PddlDraft, definition: Expression) -> None:
         elif head == ":action":
             _read_action(draft, section)
         else:
-            section.text.repair(section.offset, f"{head or 'this'} does not belong in a domain: left out")
+            section.text.repair(section.offset, f"{head or 'this'} does not belong in a domain: ignored")
     draft.types.pop(OBJECT, None)
     draft.requirements = draft.requirements or [":strips"]  # what PDDL assumes
 
@@ -120,11 +120,11 @@ def _read_problem(draft: PddlDraft, definition: Expression) -> None:
         elif head == ":goal":
             goals += _conditions(rest, section)
             if len(goals) > 1:
-                section.text.repair(section.offset, "more than one goal: all are wanted")
+                section.text.repair(section.offset, "more than one goal: joined with `and`")
         elif head != ":requirements":
-            section.text.repair(section.offset, f"{head or 'this'} does not belong in a problem: left out")
+            section.text.repair(section.offset, f"{head or 'this'} does not belong in a problem: ignored")
     for needed in [name for name in (":domain", ":init") if name not in seen]:
-        definition.text.repair(definition.offset, f"no {needed}: added")
+        definition.text.repair(definition.offset, f"{needed} is missing: added")
     if not goals:
         definition.text.fail(definition.offset, "the problem has no goal")
     draft.goal = goals[0] if len(goals) == 1 else Connective("and", tuple(goals))
@@ -135,7 +135,7 @@ def _declare(kind: str, known: dict[str, tuple[str, ...]], items: Iterable[tuple
         if name not in known:
             known[name] = types
         elif kind != "type" or name != OBJECT:
-            name.text.repair(name.offset, f"{kind} {name} is declared twice: joined")
+            name.text.repair(name.offset, f"{kind} {name} is declared twice: merged")
             known[name] = types if known[name] == (OBJECT,) else known[name]
 
 
@@ -149,7 +149,7 @@ def _read_predicates(draft: PddlDraft, items: Iterable[Any]) -> None:
         if name not in draft.predicates:
             draft.predicates[name] = slots
         else:
-            name.text.repair(name.offset, f"predicate {name} is declared twice: the first counts")
+            name.text.repair(name.offset, f"predicate {name} is declared twice: the second is ignored")
 
 
 def _read_action(draft: PddlDraft, section: Expression) -> None:
@@ -159,10 +159,10 @@ def _read_action(draft: PddlDraft, section: Expression) -> None:
     for item in section[2:]:
         if isinstance(item, Symbol) and item in FIELDS:
             if item in fields:
-                item.text.repair(item.offset, f"{item} comes twice: joined")
+                item.text.repair(item.offset, f"{item} appears twice: merged")
             current = fields.setdefault(item, [])
         elif current is None:
-            section.text.repair(item.offset, "text before :parameters: left out")
+            section.text.repair(item.offset, "text before :parameters: ignored")
         else:
             current.append(item)
     if ":parameters" not in fields:
@@ -175,12 +175,12 @@ def _read_action(draft: PddlDraft, section: Expression) -> None:
     for item in fields.get(":effect", []):
         action.effects += _effects(item)
     if len(fields.get(":effect", [])) > 1 or len(conditions) > 1:
-        section.text.repair(section.offset, f"conditions of action {name} without `and`: joined")
+        section.text.repair(section.offset, f"conditions or effects of action {name} without `and`: joined")
     key, number = str(name), 2
     while key in draft.actions:
         key, number = f"{name}-{number}", number + 1
     if key != name:
-        name.text.repair(name.offset, f"another action {name}: renamed {key}")
+        name.text.repair(name.offset, f"second action {name}: renamed to {key}")
     draft.actions[key] = action
 
 
@@ -195,7 +195,7 @@ def _read_init(draft: PddlDraft, items: Iterable[Any]) -> None:
             elif isinstance(one, Atom):
                 item.text.fail(item.offset, f"{EQUALS} is not allowed in :init, which lists facts")
             elif one.word == "and":
-                item.text.repair(item.offset, "`and` in :init: its parts are listed")
+                item.text.repair(item.offset, "`and` in :init: replaced by its parts")
                 todo += reversed(one.parts)
             elif one.word != "not":  # what is not listed is false anyway
                 item.text.fail(item.offset, f"`{one.word}` is not allowed in :init, which lists facts")
@@ -211,7 +211,7 @@ def _sections(definition: Expression) -> Iterator[Expression]:
                 item.text.fail(item.offset, f"{item.head} is not supported")
             yield item
         else:
-            item.text.repair(item.offset, f"{item} stands alone: left out")
+            item.text.repair(item.offset, f"{item} is not in parentheses: ignored")
 
 
 def _wrapped(symbol: Symbol) -> Expression:
@@ -226,7 +226,7 @@ def _name(expression: Expression, default: str, place: int = 1) -> Symbol:
         return found
     if not default:
         expression.text.fail(expression.offset, "a name is missing")
-    expression.text.repair(expression.offset, f"the {default} has no name: called {default}")
+    expression.text.repair(expression.offset, f"the {default} has no name: named {default}")
     return expression.text.symbol(default, expression.offset)
 
 
@@ -238,16 +238,16 @@ def _typed_list(items: Iterable[Any], types: Mapping[str, Any] | None = None) ->
     while todo:
         item = todo.pop()
         if isinstance(item, Expression):
-            item.text.repair(item.offset, "parentheses in a list of names: left out")
+            item.text.repair(item.offset, "parentheses in a list of names: ignored")
             todo += reversed(item)
             continue
         text, offset = item.text, item.offset
         following = todo[-1] if todo and isinstance(todo[-1], Symbol) else None
         if item == "?" and following and following[0] not in _NO_NAME:
-            text.repair(offset, f"a space after the question mark of ?{following}: left out")
+            text.repair(offset, f"space after the question mark of ?{following}: removed")
             todo[-1] = text.symbol(f"?{following}", offset)
         elif item == "?" or item[0] in "<=>":
-            text.repair(offset, f"{item} in a list of names: left out")
+            text.repair(offset, f"{item} in a list of names: ignored")
         elif item[0] == "-" and len(item) > 1:
             text.repair(offset, f"no space after the hyphen of {item}: added")
             todo += [text.symbol(item[1:], offset + 1), text.symbol("-", offset)]
@@ -270,7 +270,7 @@ def _typed_list(items: Iterable[Any], types: Mapping[str, Any] | None = None) ->
             text.repair(offset, f"no hyphen before the type {item}: added")
             todo += [item, text.symbol("-", offset)]
         else:
-            text.repair(offset, f"variable {item} without its question mark: added")
+            text.repair(offset, f"variable {item} has no question mark: added")
             waiting.append(text.symbol(f"?{item.lstrip(':')}", offset))
     return found + [(name, (OBJECT,)) for name in waiting]
 
@@ -281,21 +281,21 @@ def _kinds(todo: list[Any], hyphen: Symbol) -> tuple[str, ...]:
         either = todo.pop()
         names = tuple(one for one in either if isinstance(one, Symbol) and one[0] not in _NO_NAME and one != "either")
         if either.head != "either":
-            either.text.repair(either.offset, "parentheses around types: read as either")
+            either.text.repair(either.offset, "parentheses around types: read as `either`")
         if len(names) > MAX_EITHER:
-            either.text.fail(either.offset, f"a name has more than {MAX_EITHER} types")
+            either.text.fail(either.offset, f"more than {MAX_EITHER} types for one name are not supported")
         if names:
             return names
     elif todo and todo[-1][0] not in _NO_NAME:
         return (todo.pop(),)
-    hyphen.text.repair(hyphen.offset, "no type after the hyphen: object")
+    hyphen.text.repair(hyphen.offset, "no type after the hyphen: read as object")
     return (OBJECT,)
 
 
 def _conditions(items: Sequence[Any], section: Expression) -> Iterator[Condition]:
     for item in items:
         if isinstance(item, Symbol) and item[0] == ":":
-            section.text.repair(item.offset, f"{item} is not supported here: left out")
+            section.text.repair(item.offset, f"{item} is not supported here: ignored")
         else:
             yield _condition(item)
 
@@ -310,7 +310,7 @@ def _condition(item: Any) -> Condition:
     if head in _UNSUPPORTED or head == "when":
         text.fail(item.offset, f"{head} is not supported in a condition")
     if isinstance(item[0], Expression):
-        text.repair(item.offset, "parentheses too many: left out" if len(item) == 1 else "a list without `and`: added")
+        text.repair(item.offset, "extra parentheses: removed" if len(item) == 1 else "list without `and`: added")
         inner = tuple(_condition(part) for part in item)
         return inner[0] if len(inner) == 1 else Connective("and", inner)
     if head in ("and", "or"):
@@ -318,7 +318,7 @@ def _condition(item: Any) -> Condition:
     if head == "not":
         inner = tuple(Connective("not", (_condition(part),)) for part in parts)
         if len(inner) != 1:
-            text.repair(item.offset, f"not takes one condition, not {len(inner)}: each is denied")
+            text.repair(item.offset, f"`not` takes one condition, but has {len(inner)}: each is negated")
         return inner[0] if len(inner) == 1 else Connective("and", inner)
     if head == "imply" and len(parts) == 2:
         return Connective("or", (Connective("not", (_condition(parts[0]),)), _condition(parts[1])))
@@ -340,15 +340,16 @@ def _atom(item: Expression) -> Atom:
         if isinstance(part, Expression):
             if len(part) != 1 or item.head == EQUALS:
                 item.text.fail(part.offset, f"{item.head} has an expression as an argument, which is not supported")
-            item.text.repair(part.offset, "parentheses around an argument: left out")
+            item.text.repair(part.offset, "parentheses around an argument: removed")
             todo.append(part[0])
         elif part == "?" and following and following[0] not in _NO_NAME:
-            item.text.repair(part.offset, f"a space after the question mark of ?{following}: left out")
+            item.text.repair(part.offset, f"space after the question mark of ?{following}: removed")
             todo[-1] = item.text.symbol(f"?{following}", part.offset)
         elif part == "?" or (part[0] in _NO_NAME and part[0] != "?"):
-            item.text.repair(part.offset, f"{part} in a fact: left out, with a type that follows it")
             if part == "-" and following and following[0] not in _NO_NAME:
-                todo.pop()
+                item.text.repair(part.offset, f"type {todo.pop()} in a fact: ignored")
+            else:
+                item.text.repair(part.offset, f"{part} in a fact: ignored")
         else:
             arguments.append(part)
     return Atom(item[0], tuple(arguments))
@@ -362,7 +363,7 @@ def _effects(item: Any, condition: Condition = TRUE, variables: tuple[Typed, ...
     if not item:
         return
     if isinstance(item[0], Expression):
-        text.repair(item.offset, "parentheses too many: left out" if len(item) == 1 else "a list without `and`: added")
+        text.repair(item.offset, "extra parentheses: removed" if len(item) == 1 else "list without `and`: added")
         parts, head = item, "and"
     if head in _UNSUPPORTED or head in ("or", "imply", "exists", EQUALS):
         text.fail(item.offset, f"{head} is not supported in an effect")
@@ -378,7 +379,7 @@ def _effects(item: Any, condition: Condition = TRUE, variables: tuple[Typed, ...
     elif head == "not":
         denied = list(_denied(parts, item))
         if len(parts) != 1 or len(denied) != 1:
-            text.repair(item.offset, "not takes one fact in an effect: each becomes false")
+            text.repair(item.offset, "`not` in an effect takes one fact, but has more or none: each becomes false")
         yield from (Effect(atom, False, condition, variables) for atom in denied)
     else:
         yield Effect(_atom(item), True, condition, variables)
