@@ -120,5 +120,5 @@ def test_a_plot_needs_numbers(results: Path) -> None:
 def test_all_rows_go_to_a_file(results: Path, tmp_path: Path, name: str) -> None:
     write(query(results, "entities"), tmp_path / name)
     assert (tmp_path / name).stat().st_size > 20
-    with pytest.raises(InputError, match="unknown format"):
+    with pytest.raises(InputError, match="must be a Parquet or CSV file"):
         write(query(results, "entities"), tmp_path / "rows.xlsx")

@@ -23,7 +23,7 @@ def test_a_run_its_failures_and_questions_about_it(run: Run, tmp_path: Path, com
         stream.write(b"{\n")
     done = run("batch", path, *common)
     assert done.status == 1
-    assert "4 procedures, 6 changes in 1 shard" in done.err
+    assert "4 procedures with 6 changes (1 shard)" in done.err
     assert "1 procedure failed" in done.err
     assert "menu.jsonl:4" in run("query", tmp_path / "out", "failures").out
     assert run("query", tmp_path / "out", "entities", "--json").json[0]["changes"] == 2
@@ -41,14 +41,14 @@ def test_the_report_as_json_and_the_dry_run(run: Run, tmp_path: Path, common: li
     assert not (tmp_path / "out").exists()
     assert run("batch", path, *common, "--json").json["changes"] == 6
     assert run("batch", path, *common, "--dry-run", "--json").json["done"] == 1
-    assert "1 shard done before" in run("batch", path, *common).err
+    assert "(1 shard, all from an earlier run)" in run("batch", path, *common).err
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         (["--part", "x"], "--part must be K/N, not 'x'"),
-        (["--stages", "track,segment"], "--stages: track,segment"),
+        (["--stages", "track,segment"], "stage in --stages: track,segment"),
         (["--price-in", "3"], "without --dry-run"),
         (["--max-steps", "9", "--model", "tiny"], "--model has no effect with --replay"),
     ],
@@ -59,3 +59,4 @@ def test_mistakes_are_told_in_flags(
     done = run("batch", lines(tmp_path / "x.jsonl", {"text": "Stir."}), *common, *more)
     assert done.status == 2
     assert said in done.err
+    assert "finished shards" not in done.err, "nothing was done"

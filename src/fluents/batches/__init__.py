@@ -124,10 +124,13 @@ def _check_limits(
         raise InputError("`address` works only with `engine` ray", fix="leave out `address`, or set `engine` to ray")
     for name, value, least in (("workers", workers, 1), ("memory", memory, 1), ("timeout", timeout, 0.001)):
         if value is not None and not value >= least:
-            raise InputError(f"`{name}` must be positive, not {value}", fix="give a positive number, or leave it out")
+            raise InputError(
+                f"`{name}` must be positive, not {value}", fix=f"give a positive number, or leave out `{name}`"
+            )
     if gpus < 0 or (workers is not None and gpus > workers):
         raise InputError(
-            f"`gpu_workers` must be from 0 to `workers`, not {gpus}", fix="lower `gpu_workers`, or raise `workers`"
+            f"`gpu_workers` must be between 0 and the number of `workers`, not {gpus}",
+            fix="lower `gpu_workers`, or raise `workers`",
         )
 
 

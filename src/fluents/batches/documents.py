@@ -73,8 +73,8 @@ class InputDocument(NamedTuple):
 
     def _procedure(self, value: Any) -> Procedure:
         """From somebody else's object: {"steps": […]} or {"text": "…"}, and what else of ours it names."""
-        shape = 'not {"steps": […]} or {"text": "…"}, with "id", "goal" or "title", and "topic" where they are known'
-        with jsonl.wrong_shape_is_input_error(shape, self.where):
+        shape = 'expected a JSON object with "steps" (a list) or "text" (a string)'
+        with jsonl.wrong_shape_is_input_error(shape, self.where, fix='other keys are optional: "id", "goal", "topic"'):
             known = {key: str(value[key]) for key in ("id", "topic") if value.get(key) not in (None, "")}
             goal = value.get("goal") or value.get("title")
             named = {"id": self.where, "source": self.where} | known

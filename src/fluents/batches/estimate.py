@@ -55,8 +55,9 @@ class Estimate:
             found.append(f"time: about {timedelta(seconds=round(self.seconds))}, estimated from the first steps")
         if self.questions is not None:
             found.append(
-                f"at least {self.questions:,} questions, {self.tokens_in:,} input tokens and about {self.tokens_out:,} "
-                f"output tokens ({TOKENS_OUT} per answer); questions that depend on earlier answers are counted once"
+                f"at least {self.questions:,} prompts, {self.tokens_in:,} input tokens and about {self.tokens_out:,} "
+                f"output tokens ({TOKENS_OUT} per answer). A prompt that depends on earlier answers is counted only "
+                "once, although a run may send it several times"
             )
             found.append("the time is unknown, because no request was sent")
         if self.cost is not None:

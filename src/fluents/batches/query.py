@@ -77,7 +77,7 @@ def query(folder: str | Path, question: str = "changes") -> duckdb.DuckDBPyRelat
         raise _query_error(error, folder) from None
     if relation is None:
         raise QueryError(
-            "this statement returns no rows",
+            "this SQL statement is not a query",
             fix=f"give a SELECT statement, or the name of a view: {', '.join(VIEWS)}",
         )
     return relation
@@ -91,13 +91,13 @@ def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
         raise InputError(
             f"this folder was not written by `fluents batch`: it contains no {MANIFEST}",
             where=folder,
-            fix="give the folder that was `out` of `fluents batch`",
+            fix="give the output folder of a `fluents batch` run",
         )
     if not manifest.shards:
         raise InputError(
             "this batch run has no results yet",
             where=folder,
-            fix="run the same `fluents batch` command again to continue it",
+            fix="run the same `fluents batch` command again: it continues the run",
         )
     connection = duckdb.connect(":memory:")
     paths = [store.of(shard.file) for shard in manifest.shards]
@@ -187,7 +187,7 @@ def write(relation: duckdb.DuckDBPyRelation, path: str | Path) -> None:
     kind = Path(path).suffix.lower()
     if kind not in (".parquet", ".csv"):
         raise InputError(
-            f"unknown format {kind!r} of the output file", where=path, fix="give a name that ends in .parquet or .csv"
+            "the output file must be a Parquet or CSV file", where=path, fix="give a name that ends in .parquet or .csv"
         )
     import pyarrow.csv
     import pyarrow.parquet

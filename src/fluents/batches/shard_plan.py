@@ -107,7 +107,8 @@ def plan(
     files = find_files([sources] if isinstance(sources, str | Path) else sources, out)
     if not files:
         raise InputError(
-            "there are no input files", fix="name files with procedures; files in the folder `out` are not read"
+            "no input files found",
+            fix="give files or folders with procedures; files in the output folder (`out`) are not read",
         )
     signed = settings.settings
     store = ShardStore(out)
@@ -191,18 +192,17 @@ def _find_shards(planned: BatchPlan, manifest: Manifest | None, retry_failed: bo
         if file in there:
             one.done = _checked(planned, file, known.get(file), dry)
         elif file in known:
-            planned.notices.append(f"{file} is in the manifest but not in the folder, so it is created again")
+            planned.notices.append(f"{file} is missing from the output folder, so it is created again")
         one.retry = retry_failed and one.done is not None and one.done.failures > 0
         planned.shards.append(one)
     if not planned.shards:
-        raise InputError("the input files are empty", where=planned.files[0].name, fix="name files with procedures")
+        raise InputError("the input files are empty", where=planned.files[0].name, fix="give files with procedures")
     gone = known.keys() - {shard.file for shard in planned.shards}
     if gone:
         rows = sum(known[file].procedures for file in gone)
         planned.notices.append(
-            f"the input or `shard_size` has changed since the last run: {len(gone)} of the {len(known)} shards of "
-            "that run "
-            f"({rows:,} procedures) are no longer used. Their files are kept, but removed from the manifest"
+            f"the input or the shard size has changed since the last run, so {len(gone)} of its {len(known)} shards "
+            f"({rows:,} procedures) are no longer used. Their files are kept, but `fluents query` does not read them"
         )
 
 
@@ -213,6 +213,6 @@ def _checked(planned: BatchPlan, file: str, known: ShardFile | None, dry: bool) 
     except ShardDamagedError as error:
         moved = f"{file}.damaged" if dry else planned.store.set_aside(file)
         planned.notices.append(
-            f"{error.what} ({file}). The damaged file is kept as {moved}, and the shard is created again"
+            f"{error.what} ({file}). The damaged file is kept as {moved}, and this run creates the shard again"
         )
         return None

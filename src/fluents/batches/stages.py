@@ -35,8 +35,8 @@ def in_order(stages: Sequence[str]) -> tuple[Stage, ...]:
     ordered = tuple(stage for stage in STAGES if stage in stages)
     if not stages or ordered != tuple(stages):
         raise InputError(
-            f"wrong order of `stages`: {','.join(stages)}" if stages else "`stages` is empty",
-            fix=f"name each stage once, in this order: {','.join(ordered or STAGES)}",
+            f"wrong order or repeated stage in `stages`: {','.join(stages)}" if stages else "`stages` is empty",
+            fix=f"give each stage once, in this order: {','.join(ordered or STAGES)}",
         )
     return ordered
 
@@ -177,7 +177,7 @@ class Stages:
 
     def _read(self, document: InputDocument) -> Trace:
         if document.kind == "text" and "segment" not in self.settings.stages:
-            raise InputError("this input is a text, which needs the stage segment: add segment to `stages`")
+            raise InputError("this input is plain text: to split it into steps, add segment to `stages`")
         trace = document.content()
         count, most = len(trace.procedure.steps), self.settings.max_steps
         if count > most:

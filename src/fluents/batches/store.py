@@ -145,7 +145,7 @@ class ShardStore:
             raise ShardDamagedError(
                 f"this shard is damaged: {error.what}",
                 where=self.of(name),
-                fix="run the same `fluents batch` command again: it creates the shard again",
+                fix="run the same `fluents batch` command again: it repairs damaged files",
             ) from None
 
     # The row that a worker is at, where rows are done one by one because workers died
@@ -174,11 +174,13 @@ class ShardStore:
         except FileNotFoundError:
             return None
         where = self.of(MANIFEST)
-        with jsonl.wrong_shape_is_input_error("not the manifest of a batch run", where, fix="delete or rename it"):
+        what, fix = "this file is not the manifest of a batch run", "delete or rename this file"
+        with jsonl.wrong_shape_is_input_error(what, where, fix=fix):
             value = jsonl.parse_json(data, where)
             if value["fluents-batch"] != VERSION:
                 raise InputError(
-                    f"the manifest has version {value['fluents-batch']}, but this fluents reads version {VERSION}",
+                    f"this manifest has format version {value['fluents-batch']}, but this version of fluents reads "
+                    f"only {VERSION}",
                     where=where,
                     fix="choose another folder as `out`",
                 )

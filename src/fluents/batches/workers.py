@@ -148,8 +148,8 @@ class WorkerPool:
         elif time.monotonic() - self._idle_since > START_SECONDS:
             raise WorkerError(
                 f"no worker could start within {START_SECONDS:g} seconds",
-                fix="check that there is enough free memory, and a GPU for each of `gpu_workers`; for Ray, see `ray "
-                "status`",
+                fix="check that there is enough free memory, and one GPU for each GPU worker (`gpu_workers`); for Ray, "
+                "run `ray status`",
             )
 
     def _heard(self, seat: _Seat, on_shard: OnShard) -> bool:
@@ -186,7 +186,10 @@ class WorkerPool:
         if not seat.is_ready:
             self._unready += 1
             if self._unready >= MAX_UNREADY:
-                raise WorkerError(f"{self._unready} workers in a row failed to start. The last {why}")
+                raise WorkerError(
+                    f"{self._unready} workers in a row failed to start. The last worker {why}",
+                    fix="if workers are killed, lower `workers`: each worker needs its own memory",
+                )
         if seat.task is not None:
             self._again.append(self._learnt(seat.task, why, at_fault))
         return False
@@ -195,7 +198,9 @@ class WorkerPool:
         self._losses[task.file] += 1
         if self._losses[task.file] - len(task.given_up) > MAX_LOSSES:
             raise WorkerError(
-                f"{MAX_LOSSES} workers died or hung while processing the same shard. The last {why}", where=task.file
+                f"more than {MAX_LOSSES} workers died or hung on the same shard. The last worker {why}",
+                where=task.file,
+                fix="if workers are killed, lower `workers`: each worker needs its own memory",
             )
         row = self._store.read_row(task.file) if task.alone else None
         if row is not None:

@@ -177,6 +177,7 @@ def batch(
 
     Example: `fluents batch s3://bucket/recipes/ -o /shared/results --engine ray --address auto --workers 64`
     """
+    from fluents.batches import BatchProgress
     from fluents.batches import batch as run
     from fluents.batches.estimate import estimate
 
@@ -199,27 +200,37 @@ def batch(
         raise InputError(
             "`price_in` and `price_out` have no effect without `dry_run`", fix="add `dry_run`, or leave out the prices"
         )
+    begun = False
     try:
-        with _bar() as on_progress:
+        with _bar() as show_progress:
+
+            def on_progress(now: BatchProgress) -> None:
+                nonlocal begun
+                begun = True
+                show_progress(now)
+
             report = run(
                 inputs, out, on_progress=on_progress, on_notice=_notice, **chosen, **asdict(work), **tracker.given()
             )
     except BaseException:
-        tell(f"finished shards are in {out}; run the same command again to continue")
+        if begun:
+            tell(f"finished shards are in {out}; run the same command again to continue")
         raise
     if as_json:
         show_json(asdict(report))
     if report.lost:
-        tell(f"{counted(len(report.lost), 'worker')} lost and replaced, the last because it {report.lost[-1]}")
-    before = f" ({counted(report.skipped, 'shard')} done before)" if report.skipped else ""
+        which = "It" if len(report.lost) == 1 else "The last one"
+        tell(f"replaced {counted(len(report.lost), 'failed worker')}. {which} {report.lost[-1]}")
+    many = "all" if report.skipped == report.shards else f"{report.skipped:,}"
+    before = f", {many} from an earlier run" if report.skipped else ""
     tell(
-        f"{counted(report.procedures, 'procedure')}, {counted(report.changes, 'change')} in "
-        f"{counted(report.shards, 'shard')} in {out}{before}"
+        f"{out} contains {counted(report.procedures, 'procedure')} with {counted(report.changes, 'change')} "
+        f"({counted(report.shards, 'shard')}{before})"
     )
     if report.failures:
         tell(
             f"{counted(report.failures, 'procedure')} failed: `fluents query {out} failures` shows why; "
-            "--retry-failed processes these again"
+            "--retry-failed tries them again"
         )
         raise typer.Exit(1)
 
