@@ -101,9 +101,10 @@ def evaluate(
     "offline", "same-words", "single" or "openpi2-outputs:votes".
     """
     if by is not None and by not in PARTS.get(metric, ()):
+        known = ", ".join(PARTS.get(metric, ()))
         raise UnknownNameError(
-            f"the metric {metric} cannot be broken down `by` {by!r}",
-            fix=f"choose one of: {', '.join(PARTS.get(metric, ['none']))}",
+            f"the score of the metric {metric} cannot be broken down by {by!r}",
+            fix=f"set `by` to one of: {known}" if known else "leave out `by`",
         )
     if (errors or worst) and metric not in STEPWISE:
         raise InputError(
@@ -182,7 +183,7 @@ def evaluate_answers(gold: str | None, preds: Sequence[str], *, mode: Mode = "co
         named = gold or next((case.provenance.dataset for case in answers if case.provenance.dataset), None)
         if named is None:
             raise InputError(
-                "the predictions do not record which dataset they answer", where=pred, fix="name the dataset as `gold`"
+                "the predictions do not say which dataset they belong to", where=pred, fix="give the dataset as `gold`"
             )
         evaluation = evaluate("crepe", answers if named == pred else named, answers, mode=mode)
         found.append(_with_costs(replace(evaluation, name=pred), answers))
@@ -227,7 +228,7 @@ class SalientTraces:
         seen: set[str] = set()
         for trace in self._traces:
             if trace.id in seen:
-                raise InputError(f"two traces have the same id, {trace.id!r}")
+                raise InputError(f"two traces have the same id, {trace.id!r}", fix="give every procedure a unique id")
             seen.add(trace.id)
             left = self._kept(trace)
             self._emptied += bool(trace.changes and not left.changes)
@@ -244,7 +245,7 @@ class SalientTraces:
     def warnings(self) -> Iterator[str]:
         if self._whole:
             whose = f" by {self._keep.rater}" if self._keep.rater else ""
-            yield f"no salience ratings{whose} for {counted(self._whole, 'gold procedure')}: scored in full"
+            yield f"{counted(self._whole, 'gold procedure')} without salience ratings{whose}: scored with all entities"
         if self._emptied:
             side = "gold" if self._is_gold else "predicted"
             yield f"{counted(self._emptied, f'{side} procedure')} without a salient entity: scored as empty"

@@ -217,7 +217,7 @@ WRONG: dict[str, tuple[list[tuple[str, list[str]]], str]] = {
     ),
     "a duplicated step": (
         [*STEPS.items(), ("www.x.org/a||2", [heat("hot")])],
-        "more than one prediction with the id www.x.org/a||2",
+        "several predictions have the same id: www.x.org/a||2",
     ),
     "an empty file": ([], "there are no predictions"),
     "another split": (

@@ -83,7 +83,7 @@ def test_the_signature_and_a_warning_tell_of_it(run: Run, gold: Path, pred: Path
     options = ("--top", "1", "--salience-rater", "A1")
     values = score(run, "original", "--gold", gold, "--pred", pred, *options)
     assert "|salience:top1 by A1|version:" in values["signature"]
-    assert values["warnings"] == ["no salience ratings by A1 for 1 gold procedure: scored in full"]
+    assert values["warnings"] == ["1 gold procedure without salience ratings by A1: scored with all entities"]
     assert "salience" not in score(run, "original", "--gold", gold, "--pred", pred)["signature"]
 
 
@@ -124,7 +124,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     """Else "no change" would be read as a finding, and a full score on nothing as a success."""
     kept = Salient(min_salience=5).only(trace(SOUP, "bank account"), report=True)
     assert kept.changes == ()
-    assert "soup: no entity is salient enough, so 2 changes were dropped" in capsys.readouterr().err
+    assert "soup: no entity is salient enough; dropped 2 changes" in capsys.readouterr().err
     shown = to_html([kept])
     assert "Filtered by salience (&gt;=5 by offline-1)." in shown
     assert "Nothing changes." not in shown
@@ -136,7 +136,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     assert "2 predicted procedures without a salient entity: scored as empty" in values["warnings"]
     _, _, err = run("report", "--gold", gold, "--pred", pred, "-o", tmp_path / "scores", "--min-salience", "5")
     assert "2 predicted procedures without a salient entity" in err
-    assert "no salience ratings" in err
+    assert "without salience ratings" in err
 
 
 def test_predictions_are_judged_by_their_own_ratings_if_the_rater_gave_some(tmp_path: Path) -> None:

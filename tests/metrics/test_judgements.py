@@ -61,7 +61,7 @@ def test_shares_are_of_what_was_judged() -> None:
         "nonsense": 0.25,
         "missing": 0.5,
     }
-    assert score.warnings == ("1 predictions have no verdict",)
+    assert score.warnings == ("1 prediction without a verdict",)
 
 
 def test_expansions_are_judged_one_by_one_and_by_cluster() -> None:

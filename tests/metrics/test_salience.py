@@ -114,7 +114,7 @@ def test_the_rater_may_be_left_out_where_there_is_one() -> None:
     gold, pred = rated("tea", ("A1", [1, 2, 4])), rated("tea", ("model", [2, 3, 5]))
     assert salience([gold], [pred])["global raw"]["r"] == pytest.approx(1)
     both = rated("tea", ("A1", [1, 2, 4]), ("x", [1, 1, 2]), ("y", [1, 1, 2]))
-    with pytest.raises(InputError, match="choose a `rater`: x, y"):
+    with pytest.raises(InputError, match="set `rater` to one of: x, y"):
         salience([both], [both])
 
 
@@ -126,7 +126,7 @@ def test_without_common_ratings_there_is_no_score() -> None:
 
 def test_an_entity_only_one_rated_is_told_of_in_compat_and_refused_in_strict() -> None:
     gold, pred = rated("tea", ("A1", [1, 2, 3])), rated("tea", ("model", [1, 2]))
-    assert "1 entities were rated by only one" in salience([gold], [pred]).warnings[0]
+    assert "1 entity rated by only one" in salience([gold], [pred]).warnings[0]
     with pytest.raises(InputError, match="by only one of the two raters"):
         salience([gold], [pred], mode="strict")
 

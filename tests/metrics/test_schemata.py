@@ -87,7 +87,7 @@ def test_compat_by_hand() -> None:
 
 def test_compat_counts_a_predicted_entity_without_attributes() -> None:
     """It adds to the local gold, once for each gold attribute of its step; other texts that were not read do not."""
-    bare = Reject(step=1, text="cup | ", reason="an entity without an attribute")
+    bare = Reject(step=1, text="cup | ", reason="this entity has no attribute")
     noise = Reject(step=1, text="I do not know", reason="no sense")
     counted = schemata([GOLD], [trace(pair(1, "pot", "heat"), rejects=(bare, noise))]).statistics.sums()["local.gold"]
     assert counted == 2
@@ -103,7 +103,7 @@ def test_expansions_have_rows_of_their_own_only_where_there_are_any() -> None:
 
 def test_strict_refuses_predictions_for_another_procedure() -> None:
     other = Trace(procedure=Procedure(id="soup", steps=PROCEDURE.steps))
-    with pytest.raises(InputError, match="this split and dataset"):
+    with pytest.raises(InputError, match="this dataset and split"):
         schemata([GOLD], [other], mode="strict")
     assert schemata([GOLD], [other]).warnings
 

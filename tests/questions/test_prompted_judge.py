@@ -85,7 +85,7 @@ def test_an_unreadable_answer_cannot_tell_and_the_next_rating_is_compared_with_t
     said = judge.judgements(TRACE, [QUESTION], with_states=False)
     assert [one.change for one in said] == ["no change", "no change", "cannot tell", "more likely", "less likely"]
     [failure] = parse_failures(CrepeCase(procedure=TRACE.procedure, likelihoods=tuple(said)))
-    assert failure.startswith("unreadable (there is no JSON in it): no idea")
+    assert failure.startswith("unreadable (the answer contains no JSON): no idea")
 
 
 def test_a_state_that_was_not_shown_supports_nothing() -> None:

@@ -82,7 +82,7 @@ def test_ratings_made_before_the_names_were_joined_still_count() -> None:
 
 def test_of_several_raters_one_must_be_named() -> None:
     trace = SOUP.replace(salience=(rating("leek", 1), rating("leek", 5, rater="A1")))
-    with pytest.raises(InputError, match="choose a rater: A1, me"):
+    with pytest.raises(InputError, match="choose one of these raters: A1, me"):
         keep_rated(trace, Keep(min_salience=4))
     assert left(keep_rated(trace, Keep(min_salience=4, rater="A1"))) == [(1, "leek"), (2, "leek")]
 
@@ -167,7 +167,7 @@ def test_support_and_salience_decide_together_and_support_needs_no_ratings() -> 
 
 
 def test_a_trace_without_support_is_an_error_not_an_empty_one() -> None:
-    with pytest.raises(InputError, match="needs changes with a support"):
+    with pytest.raises(InputError, match="needs a support value"):
         keep(SOUP, min_support=0.5)
     empty = SOUP.replace(changes=())
     assert keep(empty, min_support=0.5) == empty
@@ -181,7 +181,7 @@ def test_changes_that_are_likely_wrong_go() -> None:
     assert kept.provenance.decoding["min_confidence"] == 0.5
     assert keep(kept, min_confidence=0.3) == kept
     assert str(Keep(min_confidence=0.25)) == "confidence>=0.25"
-    with pytest.raises(InputError, match="needs changes with a confidence"):
+    with pytest.raises(InputError, match="needs a confidence value"):
         keep(SOUP, min_confidence=0.5)
 
 

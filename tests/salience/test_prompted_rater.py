@@ -93,15 +93,15 @@ def test_the_first_number_is_the_rating(text: str, value: float) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "it is empty"),
-        ("very important", "there is no rating"),
-        ("1. It is named.\n2. It is needed.", "there is no rating"),
-        ("I rate it on a scale of 1 to 5.", "there is no rating"),
-        ("It matters in step 3.", "there is no rating"),
-        ("7, more than all", "7 is not on the scale"),
-        ("-1", "-1 is not on the scale"),
-        ("9" * 10_000, "is not on the scale"),
-        ("gpt4 says so", "there is no rating"),
+        ("", "the answer is empty"),
+        ("very important", "the answer contains no rating"),
+        ("1. It is named.\n2. It is needed.", "the answer contains no rating"),
+        ("I rate it on a scale of 1 to 5.", "the answer contains no rating"),
+        ("It matters in step 3.", "the answer contains no rating"),
+        ("7, more than all", "from 0 to 5, not 7"),
+        ("-1", "from 0 to 5, not -1"),
+        ("9" * 10_000, "from 0 to 5, not 9"),
+        ("gpt4 says so", "the answer contains no rating"),
     ],
 )
 def test_what_is_no_rating_is_unreadable(text: str, reason: str) -> None:
@@ -124,7 +124,7 @@ def test_an_unreadable_answer_is_asked_again_and_then_has_no_value() -> None:
     script = Script(lambda q: "who knows?" if "leaf" in q.prompt.partition("Thing:")[2] else "4")
     rated = rate_salience(TRACE, PromptedRater(LanguageModel(script, "parrot", workers=1)), scope="global")
     assert by_place(rated, "parrot") == {("water", None): 4, ("leaf", None): None}
-    assert rated.salience[-1].explanation == "unreadable (there is no rating in it): who knows?"
+    assert rated.salience[-1].explanation == "unreadable (the answer contains no rating): who knows?"
     assert len(script.asked) == 3
 
 

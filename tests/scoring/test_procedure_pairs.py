@@ -40,7 +40,7 @@ def test_strict_names_the_first_three_missing_procedures() -> None:
 
 
 def test_strict_asks_whether_it_is_another_split() -> None:
-    with pytest.raises(InputError, match="are for this split"):
+    with pytest.raises(InputError, match="are for this dataset and split"):
         ids([trace("a")], [trace("b")])
 
 
@@ -72,7 +72,7 @@ def test_compat_warns_of_what_strict_refuses() -> None:
 def test_an_id_that_comes_twice_is_refused(mode: Mode, side: int) -> None:
     sides = [[trace("a")], [trace("a")]]
     sides[side].append(trace("a"))
-    with pytest.raises(InputError, match=r"more than one .* with the id a"):
+    with pytest.raises(InputError, match=r"several .*s have the same id: a"):
         ids(sides[0], sides[1], mode)
 
 

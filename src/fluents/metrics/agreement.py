@@ -50,11 +50,16 @@ def agreement(
         for key, value in _ratings(trace, scope).items():
             if of_procedure.setdefault(key, value) != value:
                 raise InputError(
-                    f"gold and predictions both contain ratings by {key[2]}, and these differ", where=trace.id
+                    f"gold and predictions both contain ratings by {key[2]}, but the ratings differ",
+                    where=trace.id,
+                    fix="rename the rater in one of the files",
                 )
     found = dict.fromkeys(rater for of_procedure in ratings.values() for _, _, rater in of_procedure)
     if unknown := [rater for rater in raters if rater not in found]:
-        raise InputError(f"no salience ratings by {unknown[0]!r}", fix=f"choose one of: {', '.join(found) or 'none'}")
+        raise InputError(
+            f"the traces contain no salience ratings by {unknown[0]!r}",
+            fix=f"choose one of: {', '.join(found)}" if found else "rate the traces with `fluents salience`",
+        )
     chosen = list(raters or found)
     items = (item for name, of_procedure in ratings.items() for item in _items(name, of_procedure, chosen))
     signature = Signature.of("agreement", "strict", level=level, scope=scope, raters="+".join(chosen))

@@ -24,6 +24,7 @@ from fluents.scoring import Level, Mode, check_choice
 from fluents.scoring.alignment import first_three
 from fluents.scoring.greedy_clusters import b_cubed
 from fluents.scoring.score import Figures, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
+from fluents.text.names import counted
 
 Grouping: TypeAlias = Sequence[Collection[str]]
 """Clusters of names."""
@@ -46,7 +47,7 @@ def clustering(
     said = _runs(pred, level)
     warnings = _disagreements(meant, said)
     if warnings and mode == "strict":
-        raise InputError("; ".join(warnings), fix="use compat mode to score only what both sides contain")
+        raise InputError("; ".join(warnings), fix="set `mode` to compat, to score only what both sides contain")
     columns = [f"{run}.{part}" for run in range(len(said)) for part in _Counts._fields]
     figures = _figures(len(said), mode)
     content = sorted((key, sorted(sorted(cluster) for cluster in grouping)) for key, grouping in meant.items())
@@ -63,7 +64,7 @@ def groupings_of(traces: Iterable[Trace], level: Level) -> Groupings:
     seen: set[str] = set()
     for trace in traces:
         if trace.id in seen:
-            raise InputError(f"two procedures have the same id, {trace.id}")
+            raise InputError(f"two procedures have the same id, {trace.id}", fix="give every procedure a unique id")
         seen.add(trace.id)
         if level == "entities":
             found[trace.id, ""] = [{cluster.name, *cluster.mentions} for cluster in trace.clusters]
@@ -108,9 +109,13 @@ def _disagreements(gold: Groupings, runs: Sequence[Groupings]) -> tuple[str, ...
         )
     found = []
     for run in runs:
-        for what, keys in (("gold without a prediction", gold.keys() - run), ("not in the gold", run.keys() - gold)):
+        for side, lacks, keys in (
+            ("gold", "without a prediction", gold.keys() - run),
+            ("predicted", "not in the gold", run.keys() - gold),
+        ):
             if keys:
-                found.append(f"{len(keys)} {what}: {first_three([':'.join(filter(None, k)) for k in sorted(keys)])}")
+                names = first_three([":".join(filter(None, key)) for key in sorted(keys)])
+                found.append(f"{counted(len(keys), f'{side} item')} {lacks}: {names}")
     return tuple(found)
 
 

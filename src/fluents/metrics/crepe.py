@@ -37,7 +37,7 @@ def crepe(gold: Iterable[CrepeCase], pred: Iterable[CrepeCase], *, mode: Mode = 
     if problems and mode == "strict":
         raise InputError(
             first_three(problems),
-            fix="use compat mode, which drops unknown events and counts unknown labels as “more likely”",
+            fix="set `mode` to compat, which ignores unknown events and counts unknown labels as “more likely”",
         )
     signature = Signature.of("crepe", mode, avg="macro", data=pairs.data_hash)
     warnings = (*pairs.warnings, *([first_three(problems)] if problems else []))
@@ -88,7 +88,9 @@ def _problems(gold: CrepeCase, meant: Labels, said: Labels) -> Iterator[str]:
     asked = set(gold.events)
     steps = range(len(gold.procedure.steps) + 1)
     for (step, event), change in (*meant.items(), *said.items()):
-        if event not in asked or step not in steps:
-            yield f"an event or step that is not in the gold: {event!r} at step {step} of {gold.id}"
+        if event not in asked:
+            yield f"the gold of {gold.id} has no event {event!r}"
+        elif step not in steps:
+            yield f"the gold of {gold.id} has no step {step}"
         elif change not in (*CLASSES, CANNOT_TELL):
-            yield f"{change!r} is neither more nor less likely: {event!r} at step {step} of {gold.id}"
+            yield f"unknown label {change!r} for the event {event!r} at step {step} of {gold.id}"

@@ -50,7 +50,7 @@ def judgements(source: str | Path) -> Score:
     if str(source) != "-" and not Path(source).exists():
         known = ", ".join((*MODELS, EXPANSIONS))
         raise InputError(
-            "no such file, and not the name of released judgements",
+            "no such file or released judgements",
             where=source,
             fix=f"use {known}, or a form that you filled in",
         )
@@ -60,7 +60,7 @@ def judgements(source: str | Path) -> Score:
 def released_judgements(model: str) -> Iterator[Judgement]:
     """On each (entity, attribute) one of MODELS predicted for about twenty procedures, and on missing ones."""
     document, where = file_catalogue.document("openpi2", f"v2.0/error_analysis/{MODELS[model]}_schema_analysis.json")
-    with wrong_shape_is_input_error("not OpenPI2.0's error analysis", where):
+    with wrong_shape_is_input_error("this file does not contain the error analysis of OpenPI2.0", where):
         for procedure, steps in document.items():
             if steps[-1] != "annotated":
                 raise InputError(f"the judgements on procedure {procedure!r} are incomplete", where=where)
@@ -75,7 +75,7 @@ def released_expansion_judgements() -> Iterator[ExpansionJudgement]:
     for kind, added in (("entity", "overgenerate_cluster"), ("attribute", "attribute_overgenerate")):
         path = f"v2.0/data/over_generate_relevance_annotation/v4-{kind}-annotation.json"
         document, where = file_catalogue.document("openpi2", path)
-        with wrong_shape_is_input_error("not OpenPI2.0's judgements on expansions", where):
+        with wrong_shape_is_input_error("this file does not contain the judgements on expansions of OpenPI2.0", where):
             for procedure, value in document.items():
                 for entity in value["annotation"].values():
                     for cluster in [entity] if kind == "entity" else entity["attribute_annotation"]:
@@ -102,7 +102,7 @@ def error_analysis(judgements: Iterable[Judgement]) -> Score:
     statistics = Statistics.collect(columns, rows)
     figures: Figures = {name: {"count": Total(name), "share": ShareOf(name, "judged")} for name in (*VERDICTS, MISSING)}
     unjudged = int(statistics.sums()[UNJUDGED])
-    warnings = (f"{unjudged} predictions have no verdict",) if unjudged else ()
+    warnings = (f"{counted(unjudged, 'prediction')} without a verdict",) if unjudged else ()
     return Score("error analysis", statistics, figures, Signature.of("error analysis", "human"), warnings, scale=1.0)
 
 

@@ -24,6 +24,7 @@ from fluents.records import Salience, Trace
 from fluents.scoring import Mode
 from fluents.scoring.alignment import ProcedurePairs
 from fluents.scoring.score import Figure, Floats, Score, ShareOf, Signature, Statistics, Sums, Total
+from fluents.text.names import counted
 
 REFERENCE = "A1"
 """The annotator everybody is held against in OpenPI2.0."""
@@ -65,9 +66,9 @@ def salience(
         )
     warnings = tuple(pairs.warnings)
     if alone := sum(len(one.gold.keys() ^ one.pred.keys()) for one in rated):
-        warnings += (f"{alone} entities were rated by only one of the two raters",)
+        warnings += (f"{counted(alone, 'entity')} rated by only one of the two raters",)
     if warnings and mode == "strict":
-        raise InputError("; ".join(warnings), fix="use compat mode to score only what both raters rated")
+        raise InputError("; ".join(warnings), fix="set `mode` to compat, to score only what both raters rated")
     columns = [f"{view.name}.{column}" for view in views for column in view.columns]
     rows = ((one.id, 0, [value for view in views for value in view.row(one)]) for one in rated)
     statistics = Statistics.collect(columns, rows)
@@ -81,7 +82,7 @@ def _only_rater(pred: Trace, reference: str) -> str | None:
     if len(raters) > 1:
         others = [rater for rater in raters if rater != reference]
         raise InputError(
-            "the predictions contain ratings by several raters", fix=f"choose a `rater`: {', '.join(others)}"
+            "the predictions contain ratings by several raters", fix=f"set `rater` to one of: {', '.join(others)}"
         )
     return raters[0] if raters else None
 

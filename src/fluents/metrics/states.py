@@ -34,8 +34,8 @@ def states(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat
     if unequal and mode == "strict":
         raise InputError(
             f"predictions and gold changes do not match one to one: {first_three(unequal)}",
-            fix="predict each pair of entity and attribute in the gold exactly once, or use compat mode, which "
-            "counts missing pairs as wrong",
+            fix="predict each attribute of an entity in the gold exactly once, or set `mode` to compat, which counts "
+            "missing predictions as wrong",
         )
     warnings = [f"predictions and gold changes do not match one to one: {first_three(unequal)}"] if unequal else []
     figures = {name: {"accuracy": Ratio(name, "asked")} for name in (FIRST, ANY)}
@@ -73,7 +73,7 @@ def _not_one_to_one(
     for question in {**asked, **answered}:
         if len(asked.get(question, ())) != len(answered.get(question, ())):
             step, entity, attribute = question
-            yield f"{attribute} of {entity} in {procedure_id}||{step}"
+            yield f"{attribute} of {entity} in step {step} of {procedure_id}"
 
 
 Match: TypeAlias = Callable[[StateChange, StateChange], bool]

@@ -134,7 +134,7 @@ def read(text: str, scale: Scale) -> StepAnswer:
     """An answer to one of the two prompts, or UnreadableAnswer."""
     value = json_in(text)
     if not isinstance(value, dict):
-        raise UnreadableAnswer("it is not a JSON object")
+        raise UnreadableAnswer("the answer is not a JSON object")
     numbers = value.get("states", [])
     states = (
         [number - 1 for number in numbers if type(number) is int and number > 0] if isinstance(numbers, list) else []
@@ -151,16 +151,16 @@ def _rating(value: dict[str, Any]) -> float | None:
     try:
         rating = float(value["rating"]) if value["rating"] is not None else None
     except (KeyError, TypeError, ValueError):
-        raise UnreadableAnswer("it has no rating") from None
+        raise UnreadableAnswer("the answer contains no rating") from None
     if rating is not None and not 1 <= rating <= 5:
-        raise UnreadableAnswer(f"{rating:g} is not on the scale")
+        raise UnreadableAnswer(f"the rating must be from 1 to 5, not {rating:g}")
     return rating
 
 
 def _change(value: dict[str, Any]) -> str:
     change = str(value.get("change", "")).strip().lower().removesuffix(" likely")
     if change not in CHANGES:
-        raise UnreadableAnswer('its change is none of "more", "less" and "same"')
+        raise UnreadableAnswer('"change" must be "more", "less" or "same"')
     return CHANGES[change]
 
 

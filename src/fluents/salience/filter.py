@@ -119,8 +119,8 @@ def keep_rated(trace: Trace, wanted: Keep) -> Trace:
 
 
 _SOURCES = {
-    "support": "track it with several `samples`",
-    "confidence": "track it with one of the shipped embedded models",
+    "support": "track the procedure again with several `samples`",
+    "confidence": "track the procedure again with an embedded model (tiny, small or base)",
 }
 """Where a share comes from."""
 
@@ -134,7 +134,7 @@ def _at_least(trace: Trace, share: Literal["support", "confidence"], least: floa
     found: list[float | None] = [getattr(change, share) for change in trace.changes]
     if not noted and all(value is None for value in found):
         raise InputError(
-            f"`{name}` needs changes with a {share}, but this trace has none",
+            f"`{name}` needs a {share} value for each change, but this trace has none",
             where=trace.id,
             fix=f"{_SOURCES[share]}, or leave out `{name}`",
         )
@@ -169,7 +169,7 @@ def _deciding(trace: Trace, wanted: Keep) -> str | None:
         raise InputError(
             "this procedure has salience ratings by several raters",
             where=trace.id,
-            fix=f"choose a rater: {', '.join(raters)}",
+            fix=f"choose one of these raters: {', '.join(raters)}",
         )
     return wanted.rater or next(iter(raters), None)
 

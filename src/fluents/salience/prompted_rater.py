@@ -90,10 +90,10 @@ def read(text: str) -> RatingAnswer:
     said = text.rpartition(THOUGHT_ENDS)[2].strip()
     number = _NUMBER.search(_without_markers(_STEP.sub("", _SCALE.sub("", said))))
     if number is None:
-        raise UnreadableAnswer("there is no rating in it" if said else "it is empty")
+        raise UnreadableAnswer("the answer contains no rating" if said else "the answer is empty")
     value = float(number.group())
     if not LEAST <= value <= MOST:
-        raise UnreadableAnswer(f"{number.group()[:20]} is not on the scale")
+        raise UnreadableAnswer(f"the rating must be from {LEAST:g} to {MOST:g}, not {number.group()[:20]}")
     return RatingAnswer(int(value) if value.is_integer() else value, said)
 
 

@@ -21,7 +21,8 @@ from fluents.text.template import Parsed, parse
 STEP_MARK = "||"
 
 NOTHING_SCORED = (
-    "no prediction has the id of a gold item, so the score is meaningless: check that split and dataset are the same"
+    "no prediction has the id of a gold item, so the score is meaningless: check that gold and predictions are from "
+    "the same dataset and split"
 )
 """What compat, which counts every missing prediction as an empty one, adds where all are missing."""
 
@@ -109,7 +110,7 @@ class Pairing(Generic[Item]):
     """
 
     noun: ClassVar[str]
-    one_each: ClassVar[str | None] = None
+    one_each: ClassVar[str] = "keep only one of them"
     """What to do where an id comes twice."""
 
     def __init__(self, gold: _Side[Item], pred: _Side[Item], mode: Mode) -> None:
@@ -157,16 +158,15 @@ class Pairing(Generic[Item]):
         """Everything that does not agree: an error in strict, warnings in compat."""
         for side in (self._gold, self._pred):
             if side.repeated:
-                what = f"there is more than one {side.name} with the id {first_three(side.repeated)}"
+                what = f"several {side.name}s have the same id: {first_three(side.repeated)}"
                 raise InputError(what, fix=self.one_each)
             if side.replaced:
                 self._disagreements.append(
-                    f"there is more than one {side.name} with the id {first_three(side.replaced)}: only the last is "
-                    "scored"
+                    f"several {side.name}s have the same id: {first_three(side.replaced)} (only the last is scored)"
                 )
         missing, extra, count = list(self._gold.waiting), list(self._pred.waiting), self._gold.count
         if not count:
-            raise InputError(f"the gold contains no {self.noun}", fix="check that the gold file is not empty")
+            raise InputError(f"the gold contains no {self.noun}s", fix="check that the gold file is not empty")
         if not self._pred.count:
             self._disagreements.append("there are no predictions")
         elif missing:
@@ -179,11 +179,11 @@ class Pairing(Generic[Item]):
             )
         if self._disagreements and self._strict:
             unrelated = len(missing) == count
-            check = "are for this split and dataset" if unrelated else "are complete"
+            check = "are for this dataset and split" if unrelated else "are complete"
             told = first_three(self._disagreements, "; ")
             raise InputError(
                 told,
-                fix=f"check that the predictions {check}, or use compat mode, which scores missing predictions as "
+                fix=f"check that the predictions {check}, or set `mode` to compat, which scores missing predictions as "
                 "empty",
             )
         self.warnings += self._disagreements
@@ -229,7 +229,7 @@ class Alignment(Pairing[StepAnswers]):
     taken, and a warning tells of it. A stream cannot go back for the last: there it is an error."""
 
     noun = "step"
-    one_each = "keep one list of answers for each step; compat mode takes the last"
+    one_each = "keep one list of answers for each step"
 
     def __init__(self, gold: Answers, pred: Answers, mode: Mode) -> None:
         def side(name: str, source: Answers) -> _Side[StepAnswers]:

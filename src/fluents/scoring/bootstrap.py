@@ -140,7 +140,7 @@ def compare(
 def _check(score: Score, resamples: int, level: float) -> None:
     if score.n_procedures < 2:
         raise InputError(
-            f"confidence intervals need at least two procedures, but this score has only {score.n_procedures}"
+            f"confidence intervals need at least two procedures, but this score is for only {score.n_procedures}"
         )
     if resamples < 1 or not 0 < level < 1:
         raise InputError(

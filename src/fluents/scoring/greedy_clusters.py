@@ -99,7 +99,8 @@ def calibrate(
             texts += step.sentences
     if not gold:
         raise InputError(
-            "the threshold cannot be calibrated, because no step of the gold has clusters", fix="use openpi-c:test"
+            "the threshold cannot be calibrated, because no step of the gold has clusters",
+            fix="use openpi-c:test as gold",
         )
     embedded = np.split(embedder(texts), starts[1:])
 
