@@ -48,7 +48,7 @@ def test_wordings_of_one_change_share_a_cluster() -> None:
 
 
 def test_old_rejects_about_names_give_way_and_others_stay() -> None:
-    rejects = (Reject(text="x", reason="no entity"), Reject(text="y", reason="clustering: it is empty"))
+    rejects = (Reject(text="x", reason="no entity"), Reject(text="y", reason="clustering: the answer is empty"))
     assert canonicalise(BIKE.replace(rejects=rejects), OFFLINE).rejects == rejects[:1]
 
 

@@ -57,7 +57,7 @@ def test_the_model_is_asked_about_every_cluster_and_every_attribute_by_itself() 
     assert done.clusters[0].expansions == ("cycle",)
     attributes = sum(len(cluster.attributes) for cluster in CLUSTERED.clusters)
     assert len(done.rejects) == attributes
-    assert {one.reason for one in done.rejects} == {"expansion: there is no JSON in it"}
+    assert {one.reason for one in done.rejects} == {"expansion: the answer contains no JSON"}
     assert 'Thing: "bike"' in next(q.prompt for q in script.asked if q.name == "expand-attribute-1")
 
 

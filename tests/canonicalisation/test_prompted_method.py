@@ -62,7 +62,9 @@ def test_names_cannot_forge_lines_of_the_question() -> None:
 def test_unreadable_answers_are_rejects_and_the_names_stay_alone() -> None:
     done = canonicalise(BIKE, PromptedMethod(LanguageModel(Script(lambda _: "I cannot."), "parrot", workers=1), runs=2))
     assert [len(cluster.mentions) for cluster in done.clusters] == [2, 1, 1, 1, 1]
-    assert {(one.text, one.reason) for one in done.rejects} == {("I cannot.", "clustering: there is no JSON in it")}
+    assert {(one.text, one.reason) for one in done.rejects} == {
+        ("I cannot.", "clustering: the answer contains no JSON")
+    }
     again = canonicalise(
         done, PromptedMethod(LanguageModel(Script(lambda _: "I cannot."), "parrot", workers=1), runs=2)
     )

@@ -118,7 +118,7 @@ def test_an_answer_without_room_is_told_with_what_gives_it_more(
     server.fault = lambda number, body: "length" if body["max_tokens"] < 2000 else None  # noqa: ARG005
     for _ in range(2):
         told = run(command, *ask)
-        assert "reached the maximum length" in told
+        assert "cut off at the maximum length" in told
         assert "--max-tokens" in told
     assert "cut off" not in run(command, *ask, "--max-tokens", "2000")
 
@@ -129,7 +129,7 @@ def test_answers_nobody_could_read_are_told_with_a_reason(command: str, run: Run
     ask = ("--base-url", server.base_url, "--no-cache")
     assert "parse failure" not in run(command, *ask)
     server.fault = lambda number, body: "empty"  # noqa: ARG005
-    assert re.search(r"\d parse failures? .*it is empty", run(command, *ask))
+    assert re.search(r"\d parse failures? .*the answer is empty", run(command, *ask))
     said = "max_tokens is too large: this model's \x1b[31mcontext length is 9"
     server.refuse = lambda body: (400, {"error": {"message": said}})  # noqa: ARG005
     told = run(command, *ask)

@@ -146,7 +146,7 @@ def test_resuming_with_other_settings_is_refused(
     done = track("--resume", *more)
     assert done.status == 2
     assert what in done.err
-    assert "or name another --output" in done.err
+    assert "or choose another --output" in done.err
     assert track("--resume", model="other").status == 2
     assert (tmp_path / "out.jsonl").read_bytes() == before
 

@@ -59,7 +59,7 @@ def test_every_form_on_both_kinds_of_endpoint(track: Run, tea: Path, form: str, 
     assert [(c.step, c.entity, c.attribute) for c in trace.changes] == [(1, "water", "heat"), (2, "water", "heat")]
     assert trace.provenance.tracker == "llm"
     assert trace.provenance.model == "any"
-    assert "verification dropped no pairs" in done.err
+    assert "verification dropped no attributes" in done.err
     assert "input token" in done.err
 
 
@@ -153,7 +153,7 @@ def test_a_dry_run_shows_the_questions_and_asks_nothing(track: Run, tea: Path) -
     assert done.out.count('number 2: "Pour it over the leaves."') == 2, "for schemata, and for states"
     assert "4 prompts, about" in done.err
     assert "nothing was sent" in done.err
-    assert "as if (an attribute found) of (a thing found)" in done.err
+    assert "one change, (an attribute found) of (a thing found)" in done.err
     rehearsal = track(tea, "--dry-run", "--form", "whole", "--verify", "--json")
     shown = [json.loads(line) for line in rehearsal.out.splitlines()]
     assert [(one["name"], one["procedure"]) for one in shown] == [("whole-1", "tea"), *[("verify-1", "tea")] * 2]

@@ -98,7 +98,7 @@ def test_each_sample_is_judged_alone_and_asked_again_under_its_own_seed() -> Non
 def test_a_cut_answer_is_not_read_however_whole_it_looks() -> None:
     model = Scripted(CutAnswer("12"), CutAnswer("12"))
     [answer] = answered(model, Question("How many?", max_tokens=2), number)
-    assert answer == Unreadable("12", "cut off after 2 tokens")
+    assert answer == Unreadable("12", "the answer was cut off after 2 tokens")
 
 
 def test_a_question_without_an_answer_is_recorded_and_others_go_on() -> None:
@@ -204,9 +204,9 @@ def test_json_is_found_wherever_it_stands(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "it is empty"),
-        ("<think>{}</think>  ", "it is empty"),
-        ("nothing changes", "there is no JSON"),
+        ("", "the answer is empty"),
+        ("<think>{}</think>  ", "the answer is empty"),
+        ("nothing changes", "the answer contains no JSON"),
         ('{"steps": [{"step": 1}, {"step"', "malformed JSON"),
         ('{"steps": [1, 2], "note": "and th', "malformed JSON"),
         ('{"a": NaN}', "malformed JSON"),
@@ -217,7 +217,7 @@ def test_json_is_found_wherever_it_stands(text: str) -> None:
         ("[" * 100_000, "JSON"),
         ("[" * 700 + "]" * 700, "JSON"),
         ('{"a":' * 50_000, "JSON"),
-        ("{" * 1_000_000, "there is no JSON"),
+        ("{" * 1_000_000, "the answer contains no JSON"),
     ],
 )
 def test_what_is_no_json_says_why_and_a_part_does_not_pass_for_the_whole(text: str, reason: str) -> None:

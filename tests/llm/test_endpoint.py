@@ -153,7 +153,7 @@ def test_what_cannot_be_mended_by_asking_again_is_told_at_once(server: FaultySer
     server.refuse = lambda body: (status, {"error": {"message": f"no\x1b[31m good: Bearer {KEY}"}})  # noqa: ARG005
     with open_endpoint(server) as endpoint, pytest.raises(EndpointError) as caught:
         endpoint.ask(Question("?"))
-    assert caught.value.what == f"the endpoint replied with status {status}: no [31m good: Bearer [key]"
+    assert caught.value.what == f"the endpoint replied with HTTP status {status}: no [31m good: Bearer [key]"
     assert fix in str(caught.value.fix)
     assert caught.value.where == server.base_url
     assert len(server.bodies) == 1

@@ -110,7 +110,7 @@ def test_an_answer_is_read_line_by_line_and_the_rest_is_rejected() -> None:
     assert [(line.number, line.change.entity) for line in lines] == [(0, "water"), (2, "kettle")]
     assert lines[1].change.after == "stove"
     reasons = [reject.reason for reject in rejects]
-    assert [reason.split()[0] for reason in reasons] == ["not", "this", "before", "not", "not"]
+    assert [reason.split()[0] for reason in reasons] == ["expected", "this", "before", "expected", "expected"]
     assert all(reject.step == 1 and reject.position is None for reject in rejects)
 
 

@@ -66,7 +66,7 @@ def test_an_entity_without_attributes_is_a_reject_the_published_metric_counts() 
 def test_more_pairs_than_anybody_wants_are_cut_and_said_so() -> None:
     found = answer_parsers.read_pairs(json.dumps({"pot": [f"a{n}" for n in range(1000)]}))
     assert len(found.said) == MAX_ITEMS
-    assert "more than" in found.rejects[-1].reason
+    assert "too many items" in found.rejects[-1].reason
 
 
 def test_states() -> None:
@@ -82,7 +82,7 @@ def test_changes_of_an_entity() -> None:
     item = {"attribute": "heat", "before": "cold", "after": "hot"}
     found = answer_parsers.read_changes_of(json.dumps({"changes": [item, {"attribute": "x"}]}))
     assert found.said == (("heat", "cold", "hot"),)
-    assert [reject.reason for reject in found.rejects] == ["'before' is missing or no text"]
+    assert [reject.reason for reject in found.rejects] == ["'before' is missing or has no text"]
     assert answer_parsers.read_changes_of(json.dumps([item])).said == (("heat", "cold", "hot"),)
     assert answer_parsers.read_changes_of('{"changes": []}').said == ()
     for text in ('{"changes": [{"attribute": "x"}]}', '{"change": []}', "none"):
@@ -169,7 +169,7 @@ def test_a_change_to_the_same_state_is_none_and_a_bad_one_is_a_reject() -> None:
     same, bad = ITEM | {"after": "Cold"}, {"entity": "pot"}
     found = WholeReader(1).all_steps(whole((1, [same, bad, ITEM, ITEM])))[1]
     assert len(found.said) == 1
-    assert [(reject.step, reject.reason) for reject in found.rejects] == [(1, "'attribute' is missing or no text")]
+    assert [(reject.step, reject.reason) for reject in found.rejects] == [(1, "'attribute' is missing or has no text")]
 
 
 @given(st.lists(changes(3), max_size=5))

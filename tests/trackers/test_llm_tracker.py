@@ -102,7 +102,7 @@ def test_whole_asks_once_and_reads_by_step_number() -> None:
     model = Script(answer)
     trace = LlmTracker(LanguageModel(model, "script"), LlmSettings(form="whole")).track(TEA)
     assert said(trace) == WHOLE_TEA
-    assert [(r.step, "no such step" in r.reason) for r in trace.rejects] == [(None, True)]
+    assert [(r.step, "unknown step" in r.reason) for r in trace.rejects] == [(None, True)]
     assert len(model.asked) == 1
     assert model.asked[0].max_tokens > 1024, "a longer answer than for a step"
 

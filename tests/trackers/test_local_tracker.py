@@ -130,7 +130,7 @@ def test_an_adapter_of_ones_own_is_asked_in_a_style_it_was_taught() -> None:
 
 def test_an_adapter_trained_with_another_prompt_is_refused() -> None:
     both = ADAPTERS["both"]
-    with pytest.raises(InputError, match="trained with prompts of version local-9"):
+    with pytest.raises(InputError, match="trained with prompt version local-9"):
         style_for(replace(both, facts=replace(both.facts, prompt="local-9")), FAST.sampling)
 
 

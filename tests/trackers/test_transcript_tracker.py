@@ -238,7 +238,7 @@ def test_a_procedure_without_steps_is_done(adapter: str) -> None:
 
 def test_an_adapter_for_another_prompt_is_refused(tmp_path: Path) -> None:
     path = write_adapter(tmp_path / "old.gguf", FACTS | {"fluents.prompt": "local-1"})
-    with pytest.raises(InputError, match="trained with prompts of version local-1"):
+    with pytest.raises(InputError, match="trained with prompt version local-1"):
         TranscriptTracker(TranscriptSettings(str(path)))
 
 

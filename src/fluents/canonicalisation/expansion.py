@@ -137,7 +137,8 @@ def open_thesaurus(
     `near`, from 0 to 1 (0.5), is how alike a name of the vocabulary must be.
     """
     if (vocabulary is None) == (model is None):
-        raise InputError("give either `vocabulary` or `model`, not both or neither", fix="give exactly one of them")
+        what = "no source of paraphrases" if model is None else "`vocabulary` and `model` cannot be combined"
+        raise InputError(what, fix="give either `vocabulary` or `model`")
     if vocabulary is not None:
         if base_url is not None:
             raise InputError(
@@ -252,5 +253,5 @@ def read(text: str) -> list[str]:
     value = json_in(text)
     names = value.get("names") if isinstance(value, dict) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise UnreadableAnswer("there is no list of names in it")
+        raise UnreadableAnswer("the answer contains no list of names")
     return [name for name in names if name.strip() and len(name) <= MAX_LETTERS]

@@ -90,5 +90,5 @@ def read_judgement(text: str) -> bool:
     value = json_in(text)
     same = value.get("same") if isinstance(value, dict) else None
     if not isinstance(same, bool):
-        raise UnreadableAnswer('it does not say {"same": true} or {"same": false}')
+        raise UnreadableAnswer('the answer is neither {"same": true} nor {"same": false}')
     return same

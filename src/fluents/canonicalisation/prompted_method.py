@@ -95,7 +95,7 @@ def read(text: str) -> list[list[str]]:
     value = json_in(text)
     groups = value.get("groups") if isinstance(value, dict) else value
     if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
-        raise UnreadableAnswer("there is no list of groups in it")
+        raise UnreadableAnswer("the answer contains no list of groups")
     if not all(isinstance(name, str) for group in groups for name in group):
         raise UnreadableAnswer("a group contains something other than names")
     return [[fold(name) for name in group] for group in groups]

@@ -118,8 +118,8 @@ def main() -> None:
             print("interrupted", file=sys.stderr)
         raise
     except OSError as error:  # a full disk, a file that went away
-        where = error.filename or "while reading or writing"
-        print(f"error: {error.strerror or error}\n  where: {where}", file=sys.stderr)
+        where = f"\n  where: {error.filename}" if error.filename else ""
+        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         sys.exit(2)
 
 

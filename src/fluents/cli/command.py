@@ -133,7 +133,7 @@ class Salient:
         left = keep_salient(trace, wanted)
         if report and trace.changes and not left.changes:
             lost = counted(len(trace.changes), "change")
-            tell(f"{trace.id}: no entity is salient enough, so {lost} were dropped")
+            tell(f"{trace.id}: no entity is salient enough; dropped {lost}")
         return left
 
 

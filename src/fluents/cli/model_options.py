@@ -172,9 +172,12 @@ def _tell_usage(model: LanguageModel, options: ModelOptions, account: IO[bytes] 
     usage = model.usage
     tell(usage.summary(options.prices))
     if usage.refused:
-        tell(f"the endpoint does not support {', '.join(usage.refused)}; requests were sent without this")
+        left_out = "it was" if len(usage.refused) == 1 else "they were"
+        tell(f"the endpoint does not support {', '.join(usage.refused)}; {left_out} left out of the requests")
     if usage.cut:
-        tell(f"{counted(usage.cut, 'answer')} reached the maximum length and ended early; raise --max-tokens")
+        tell(
+            f"{counted(usage.cut, 'answer')} cut off at the maximum length; to allow longer answers, raise --max-tokens"
+        )
     if account:
         ended = {"ended": datetime.now(UTC).isoformat(timespec="seconds")}
         where = {"model": model.name, "base_url": endpoint_url(options.base_url)}
@@ -190,7 +193,7 @@ def report_parse_failures(kept: str = "see `rejects` in the output") -> Iterator
     finally:
         if reasons:  # mostly the others have the reason of the first
             first = " ".join(reasons[0][:MAX_REASON].split())
-            tell(f"{counted(len(reasons), 'parse failure')} ({kept}); the first: {first}")
+            tell(f"{counted(len(reasons), 'parse failure')} ({kept}). The first: {first}")
 
 
 class AnswerProgress:

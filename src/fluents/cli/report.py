@@ -42,7 +42,7 @@ def report(
 
     if len(set(pred)) < len(pred) or [gold, *pred].count("-") > 1:
         raise InputError(
-            "the same input is given twice", fix="name each file once; standard input (-) can be read only once"
+            "the same input is given twice", fix="give each file once; standard input (-) can be read only once"
         )
     keep = salient.keep
     of = f" (salience {keep})" if keep else ""

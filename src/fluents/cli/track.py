@@ -208,14 +208,14 @@ def track(
 def _refuse_old_spelling(tracker: str | None, fast: bool) -> None:
     if fast:
         raise InputError(
-            "--fast was removed, because one pass is now the default",
-            fix="leave out --fast; --model tiny is the fastest",
+            "--fast was removed, because one pass through the text is now the default",
+            fix="leave out --fast; --model tiny is the fastest model",
         )
     if tracker is None:
         return
     now = {"llm": "fluents track-llm", "neural": "fluents track-neural"}.get(tracker)
     raise InputError(
-        f"--tracker {tracker} is now `{now}`" if now else "unknown option --tracker",
+        f"--tracker {tracker} was replaced by `{now}`" if now else "unknown option --tracker",
         fix=f"{now} FILES …" if now else "leave out --tracker: the embedded model is the default",
     )
 
@@ -227,7 +227,7 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
     settings = local_settings(**chosen)
     if len(files) != len(settings.voters):
         raise InputError(
-            f"{counted(len(files), 'file')} for `replay`, but the setting has "
+            f"`replay` was given {counted(len(files), 'file')}, but the setting has "
             f"{counted(len(settings.voters), 'adapter')}",
             fix="give `replay` once for each adapter",
         )

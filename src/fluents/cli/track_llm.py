@@ -137,7 +137,7 @@ def track_with_llm(
             track_all(llm.tracker(opened, sampling), wanted, skipped, salient, to, count)
         finally:
             if llm.verify:
-                tell(f"verification dropped {counted(removed, 'pair')} (see `rejects` in the output)")
+                tell(f"verification dropped {counted(removed, 'attribute')} (see `rejects` in the output)")
 
 
 def print_questions(
@@ -152,11 +152,14 @@ def print_questions(
     for procedure, question in questions(llm.tracker(nobody, sampling), wanted):
         count, tokens = count + 1, tokens + about_tokens(question)
         _print_question(procedure, question, about_tokens(question), as_json)
-    tell(f"{counted(count, 'prompt')}, about {tokens} input tokens ({BYTES_PER_TOKEN} bytes each); nothing was sent")
+    tell(
+        f"{counted(count, 'prompt')}, about {tokens} input tokens (at {BYTES_PER_TOKEN} bytes per token); "
+        "nothing was sent"
+    )
     if llm.memory or llm.verify or (llm.form == "states" and not llm.pairs):
         tell(
-            f"prompts that depend on answers are shown as if {STAND_IN.attribute} of {STAND_IN.entity} were the only "
-            "change in each step; a real model finds more or fewer changes"
+            "some prompts depend on earlier answers; they are shown as if each step had one change, "
+            f"{STAND_IN.attribute} of {STAND_IN.entity}. A real run may send more or fewer prompts"
         )
 
 

@@ -145,7 +145,7 @@ def _default() -> str:
     name = default_model()
     if name not in BASES:
         what = f"FLUENTS_MODEL is the file {name}, but `fluents weights` handles only published weights"
-        raise InputError(what, fix=f"name one of: {', '.join(BASES)}")
+        raise InputError(what, fix=f"give one of these names: {', '.join(BASES)}")
     return name
 
 

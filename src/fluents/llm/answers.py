@@ -72,7 +72,7 @@ def _read_or_again(answerer: Answerer, question: Question, text: str, read: Call
 
 def _read(text: str, question: Question, read: Callable[[str], T]) -> T | Unreadable:
     if isinstance(text, CutAnswer):
-        return Unreadable(text, f"cut off after {question.max_tokens} tokens")
+        return Unreadable(text, f"the answer was cut off after {question.max_tokens} tokens")
     try:
         return read(text)
     except UnreadableAnswer as error:
@@ -139,7 +139,7 @@ def json_in(text: str) -> Any:
         pieces = _json_pieces(text)
     found = max(pieces, key=len, default="")
     if not found:
-        raise UnreadableAnswer("there is no JSON in it" if text.strip() else "it is empty")
+        raise UnreadableAnswer("the answer contains no JSON" if text.strip() else "the answer is empty")
     return parsed_json(found)
 
 

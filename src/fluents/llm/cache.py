@@ -73,7 +73,7 @@ class Cache:
             raise CacheError(
                 "this file is not a cache of answers, or was written by a newer version of fluents",
                 where=self.path,
-                fix="name another file as `cache`",
+                fix="choose another file as `cache`",
             )
         for table in _TABLES:
             run(table)
@@ -125,5 +125,5 @@ class Cache:
                 where=self.path,
                 fix="delete the file; fluents creates a new one"
                 if damaged
-                else "make the file writable, or name another file as `cache`",
+                else "make the file writable, or choose another file as `cache`",
             ) from None

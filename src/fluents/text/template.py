@@ -37,7 +37,7 @@ def parse(text: str, step: int, position: int | None = None) -> Parsed:
     """Read one answer: a templated sentence, the no-change sentence, or "entity | attribute | before | after"."""
     words = _BULLET.sub("", text.strip())
     if not words:
-        return Reject(step=step, text=text, reason="empty", position=position)
+        return Reject(step=step, text=text, reason="the answer is empty", position=position)
     if words.lower().startswith(NO_CHANGE_SENTENCE):
         return NoChange()
     fields = _from_pipes(words) if "|" in words and not _END.search(words.rstrip(".!")) else _from_sentence(words)
@@ -51,7 +51,7 @@ def parse(text: str, step: int, position: int | None = None) -> Parsed:
 def _from_pipes(words: str) -> tuple[str, str, str, str] | str:
     fields = words.strip(" |").split("|")
     if len(fields) != 4:
-        return f"expected 4 fields between bars, found {len(fields)}"
+        return f'expected 4 fields separated by "|", found {len(fields)}'
     return _complete(*fields)
 
 
@@ -59,17 +59,17 @@ def _from_sentence(words: str) -> tuple[str, str, str, str] | str:
     words = words.rstrip(" .!;,")
     end = _END.search(words)
     if end is None:
-        return 'does not end in "afterwards"'
+        return 'the sentence does not end in "afterwards"'
     of = _OF.search(words)
     if of is None or of.start() == 0:
-        return 'no "attribute of entity"'
+        return 'the sentence has no "attribute of entity"'
     middle = _MIDDLE.search(words, of.end())
     if middle is None:
-        return 'no "before and"'
+        return 'the sentence has no "before and"'
     names_end = middle.start() + 1  # the verb's white space may be the one before "before"
     verb = _PAST.search(words, of.end(), names_end) or _PRESENT.search(words, of.end(), names_end)
     if verb is None:
-        return 'no verb ("was") between the entity and its states'
+        return 'the sentence has no verb ("was") after the entity'
     return _complete(
         words[of.end() : verb.start()],
         words[: of.start()],
@@ -102,7 +102,12 @@ def parse_among(text: str, step: int, position: int, count: int) -> StateChange 
         return None
     parsed = parse(text, step, position)
     if isinstance(parsed, NoChange):
-        return Reject(step=step, text=text, reason="no change, beside other answers", position=position)
+        return Reject(
+            step=step,
+            text=text,
+            reason="this answer says that nothing changes, but there are others",
+            position=position,
+        )
     return parsed
 
 

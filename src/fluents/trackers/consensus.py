@@ -82,7 +82,7 @@ class Pool:
     ) -> None:
         self.settings = settings
         if settings.grouped and embedder is None:
-            raise ValueError("a grouped consensus needs an embedder, to know what means the same")
+            raise ValueError("a grouped consensus needs an embedder, to find changes with the same meaning")
         self.embedder = embedder if settings.grouped else None
         first: dict[tuple[str, ...], int] = {}
         self.changes: list[StateChange] = []

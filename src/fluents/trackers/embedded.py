@@ -118,7 +118,7 @@ class Engine:
             raise ModelError(
                 f"the model could not be loaded: {error}",
                 where=model,
-                fix="delete this file, which fluents creates again, and check the base weights: fluents weights verify",
+                fix="delete this file (fluents creates it again), and check the base weights: fluents weights verify",
             ) from None
         # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
         self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
@@ -184,7 +184,7 @@ class Engine:
         more: dict[str, Any] | None = None,
     ) -> list[WrittenAnswer]:
         if self._server is None:
-            raise ModelError("the model has been closed")
+            raise ModelError("this model is already closed", fix="open the tracker again")
         request = {
             "prompt": prompt,
             "n": count,

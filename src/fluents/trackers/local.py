@@ -89,7 +89,8 @@ def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) ->
     """The style to ask an adapter in: `style`, which it must have been taught, or the one that suits the sampling."""
     if adapter.facts.prompt != VERSION:
         raise InputError(
-            f"the adapter was trained with prompts of version {adapter.facts.prompt}, but fluents now uses {VERSION}",
+            f"the adapter was trained with prompt version {adapter.facts.prompt}, but this version of fluents uses "
+            f"{VERSION}",
             where=adapter.path,
             fix="train the adapter again with this version of fluents",
         )

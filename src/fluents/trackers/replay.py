@@ -89,7 +89,7 @@ class Replay:
         """The answers in a file that `write` or `fluents train sample` wrote."""
         answers = {}
         for where, line in jsonl.read_lines(path):
-            with jsonl.wrong_shape_is_input_error('not {"prompt": …, "answers": […]}', where):
+            with jsonl.wrong_shape_is_input_error('expected {"prompt": …, "answers": […]}', where):
                 value = jsonl.parse_json(line, where)
                 answers[str(value["prompt"])] = [str(answer) for answer in value["answers"]]
         return cls(answers)

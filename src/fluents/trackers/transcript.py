@@ -112,8 +112,8 @@ class TranscriptTracker(EmbeddedTracker):
         self._adapter = self._embedded.adapter
         if self._adapter.facts.prompt != VERSION:
             raise InputError(
-                f"the adapter was trained with prompts of version {self._adapter.facts.prompt}, but fluents now uses "
-                f"{VERSION}",
+                f"the adapter was trained with prompt version {self._adapter.facts.prompt}, but this version of "
+                f"fluents uses {VERSION}",
                 where=self._adapter.path,
                 fix="train the adapter again with this version of fluents",
             )
@@ -246,9 +246,8 @@ class _Writing:
 def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
     if transcript.dropped:
         warnings.warn(
-            f"{procedure.id} is too long for the model: at its last steps, it no longer saw steps 1 to "
-            f"{transcript.dropped}. "
-            "If that matters, split it into shorter procedures",
+            f"{procedure.id} is too long for the model: at the last steps, the model no longer saw steps 1 to "
+            f"{transcript.dropped}. For better results, split the procedure into shorter ones",
             FluentsWarning,
             stacklevel=3,
         )
@@ -382,4 +381,4 @@ def read_calibrations(path: Path) -> dict[str, ConfidenceModel]:
     try:
         return {way: ConfidenceModel(**values) for way, values in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"not a calibration file: {error}", where=path, fix="delete this file") from None
+        raise InputError(f"this is not a calibration file: {error}", where=path, fix="delete this file") from None

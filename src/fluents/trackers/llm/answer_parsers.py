@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from fluents.llm.answers import THOUGHT_ENDS, UnreadableAnswer, json_in, parsed_json
 from fluents.records import Reject, StateChange
-from fluents.text.names import one_line, plain_name
+from fluents.text.names import counted, one_line, plain_name
 from fluents.text.template import NoChange, parse, split_answers
 
 MAX_FIELD = 300
@@ -49,7 +49,7 @@ def read_pairs(text: str) -> ReadAnswer[tuple[str, str]]:
             rejects.append(_bad(item, error.reason))
             continue
         if not attributes:
-            rejects.append(Reject(text=f"{entity} | ", reason="an entity without an attribute"))
+            rejects.append(Reject(text=f"{entity} | ", reason="this entity has no attribute"))
         for attribute in attributes:
             found.setdefault((plain_name(entity), plain_name(attribute)), (entity, attribute))
     if items and not found and not any(reject.text.endswith(" | ") for reject in rejects):
@@ -62,11 +62,11 @@ def _entity_items(value: Any) -> list[Any]:
         value = value["entities"]
     if isinstance(value, dict):
         if not all(isinstance(attributes, list) for attributes in value.values()):
-            raise UnreadableAnswer('there is no list "entities"')
+            raise UnreadableAnswer('the answer contains no list "entities"')
         return [{"entity": entity, "attributes": attributes} for entity, attributes in value.items()]
     if isinstance(value, list):
         return value
-    raise UnreadableAnswer('there is no list "entities"')
+    raise UnreadableAnswer('the answer contains no list "entities"')
 
 
 def _attributes(item: Mapping[str, Any]) -> list[str]:
@@ -88,7 +88,7 @@ def read_changes_of(text: str) -> ReadAnswer[tuple[str, str, str]]:
     value = json_in(text)
     items = value.get("changes") if isinstance(value, dict) else value
     if not isinstance(items, list):
-        raise UnreadableAnswer('there is no list "changes"')
+        raise UnreadableAnswer('the answer contains no list "changes"')
     found: list[tuple[str, str, str]] = []
     rejects: list[Reject] = []
     for item in items:
@@ -109,7 +109,7 @@ def read_verdict(text: str) -> bool:
     value = json_in(text)
     said = value.get("changes") if isinstance(value, dict) else None
     if not isinstance(said, bool):
-        raise UnreadableAnswer('"changes" is neither true nor false')
+        raise UnreadableAnswer('"changes" must be true or false')
     return said
 
 
@@ -133,7 +133,7 @@ def read_sentences(text: str) -> Changes:
             place = len(changes) + len(rejects)
             rejects.append(Reject(step=1, text=line[:MAX_REJECTED], reason=reason, position=place))
     if not changes and not nothing:
-        raise UnreadableAnswer(rejects[0].reason if rejects else "it is empty")
+        raise UnreadableAnswer(rejects[0].reason if rejects else "the answer is empty")
     if len(lines) > MAX_ITEMS:
         rejects.append(_too_many(len(lines)))
     return ReadAnswer(tuple(changes.values()), tuple(rejects))
@@ -152,7 +152,8 @@ class WholeReader:
         """Every step of the procedure, or the answer is unreadable."""
         found = self._read(json_in(text))
         if missing := [number for number in range(1, self.steps + 1) if number not in found]:
-            raise UnreadableAnswer(f"step {missing[0]} is missing ({len(missing)} of {self.steps} are)")
+            more = f", and {counted(len(missing) - 1, 'other step')}" if len(missing) > 1 else ""
+            raise UnreadableAnswer(f"step {missing[0]} is missing{more}")
         return found
 
     def those_there(self, text: str) -> dict[int, Changes]:
@@ -170,15 +171,15 @@ class WholeReader:
             number = item.get("step") if isinstance(item, dict) else None
             number = int(number) if isinstance(number, str) and number.isdecimal() and len(number) < 10 else number
             if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= self.steps:
-                foreign.append(_bad(item, f"the procedure has no such step, it has 1 to {self.steps}"))
+                foreign.append(_bad(item, f"unknown step: the procedure has steps 1 to {self.steps}"))
             elif number in found:
-                foreign.append(_bad(item, f"step {number} comes twice: the first is taken"))
+                foreign.append(_bad(item, f"step {number} appears twice: only the first is used"))
             elif isinstance(item.get("changes"), list):
                 found[number] = _changes(item["changes"], number)
             else:
-                foreign.append(_bad(item, 'a step without a list "changes"'))
+                foreign.append(_bad(item, 'this step has no list "changes"'))
         if not found:
-            raise UnreadableAnswer(foreign[0].reason if foreign else "there is no step in it")
+            raise UnreadableAnswer(foreign[0].reason if foreign else "the answer contains no steps")
         if foreign:
             found[0] = ReadAnswer((), tuple(foreign[:MAX_ITEMS]))
         return found
@@ -191,13 +192,13 @@ def _step_items(value: Any) -> list[Any]:
         return [{"step": number, "changes": changes} for number, changes in value.items()]
     if isinstance(value, list):
         return value
-    raise UnreadableAnswer("there are no steps in it")
+    raise UnreadableAnswer("the answer contains no steps")
 
 
 def _before_the_break(text: str) -> Any:
     """The steps that an answer which breaks off had begun, without the last one, of which there may be more."""
     spoken = _spoken(text)
-    trouble = UnreadableAnswer("there is no JSON in it")
+    trouble = UnreadableAnswer("the answer contains no JSON")
     for start in sorted(place for place in map(spoken.find, "{[") if place >= 0):  # the first may be prose, as in [1]
         try:
             steps = _step_items(parsed_json(spoken[start:], partial=True))[:-1]
@@ -230,7 +231,7 @@ def _first(items: tuple[Any, ...], rejects: list[Reject]) -> tuple[Any, ...]:
 
 
 def _too_many(count: int) -> Reject:
-    return Reject(text=f"{count} items", reason=f"more than {MAX_ITEMS}: the first are taken")
+    return Reject(text=f"{count} items", reason=f"too many items: only the first {MAX_ITEMS} are used")
 
 
 def _spoken(text: str) -> str:
@@ -253,7 +254,7 @@ def _text(value: Any, name: str) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not value.strip():
-        raise UnreadableAnswer(f"{name!r} is missing or no text")
+        raise UnreadableAnswer(f"{name!r} is missing or has no text")
     if len(value) > MAX_FIELD:
         raise UnreadableAnswer(f"{name!r} is longer than {MAX_FIELD} characters")
     return one_line(value.encode(errors="replace").decode())

@@ -20,7 +20,7 @@ from fluents.trackers.llm.settings import LlmSettings
 Found: TypeAlias = dict[int, list[StateChange]]
 """Step → its changes. One without states, both empty, is a pair of entity and attribute."""
 
-NOT_VERIFIED = "verification: it does not change in this step"
+NOT_VERIFIED = "verification: this attribute does not change in this step"
 NO_ANSWER = "no readable answer for this step"
 
 

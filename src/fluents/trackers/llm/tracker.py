@@ -36,7 +36,7 @@ class GivenPairs:
             )
         if list(map(one_line, trace.procedure.steps)) != list(map(one_line, procedure.steps)):
             raise InputError(
-                f"the procedure {procedure.id!r} has other steps in `pairs` than in the input",
+                f"the steps of {procedure.id!r} differ between `pairs` and the input",
                 where=self.source or None,
                 fix="use the same dataset as input and as `pairs`",
             )
