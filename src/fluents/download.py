@@ -259,7 +259,7 @@ class _Transfer:
             if re.match(rf"bytes {asked}-", response.headers.get("Content-Range", "")):
                 return asked
             self.part.unlink()
-            raise _BrokenOffError("the server sent a different range than requested")
+            raise _BrokenOffError("the server sent a different part of the file than requested")
         if response.is_server_error or response.status_code in _BUSY:
             raise _BrokenOffError(f"the server replied with HTTP status {status}")
         raise DataMissingError(

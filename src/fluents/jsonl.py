@@ -176,7 +176,8 @@ def _input_error(error: ValidationError, where: str) -> InputError:
         what = f"{field} has no text"
     else:
         what = f"{field}: {first['msg']}" if field else first["msg"]
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    others = error.error_count() - 1
+    more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
     return InputError(what + more, where=where)
 
 
@@ -184,12 +185,12 @@ def open_input(path: str | Path) -> IO[bytes]:
     """A file opened for reading, "-" for standard input. UTF-16 and UTF-32 with a byte order mark come as UTF-8."""
     if str(path) == "-":
         if sys.stdin is None:
-            raise InputError("standard input is closed", fix="name a file")
+            raise InputError("standard input is closed", fix="give the name of a file")
         return as_utf8(sys.stdin.buffer, "standard input")
     path = Path(path)
     try:
         if path.is_dir():
-            raise InputError("expected a file, found a folder", where=path, fix="name a file in the folder")
+            raise InputError("expected a file, found a folder", where=path, fix="give a file in this folder")
         return as_utf8(path.open("rb"), str(path))
     except FileNotFoundError:
         raise InputError("no such file", where=path, fix="check the path") from None
@@ -332,7 +333,8 @@ def output_path(path: str | Path) -> Path:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot write the file: {reason}", where=str(path)[:300]) from None
     if is_folder:
-        raise InputError("cannot write the file: a folder has this name", where=target, fix="name a file in the folder")
+        what = "cannot write the file: a folder has this name"
+        raise InputError(what, where=target, fix="give the name of a file in this folder")
     return target
 
 

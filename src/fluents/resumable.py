@@ -68,7 +68,7 @@ class ResumableOutput:
             raise InputError(
                 "another process is writing this file",
                 where=self.path,
-                fix="wait until that process has finished, or name another `output`",
+                fix="wait until that process has finished, or choose another `output`",
             ) from None
         except OSError as error:
             raise InputError(f"cannot write the file: {error.strerror}", where=self.path) from None
@@ -116,7 +116,7 @@ class ResumableOutput:
             raise InputError(
                 f"the text of {name} has changed since the run that you want to resume",
                 where=self.part if self.part.exists() else self.path,
-                fix="name another `output`",
+                fix="choose another `output`",
             )
 
     def keep_steps(self, trace: Trace) -> None:
@@ -213,7 +213,7 @@ class ResumableOutput:
                     f"the run that you want to resume had other settings: {name} was {_short(was)}, but is now "
                     f"{_short(is_now)}",
                     where=where,
-                    fix="use the settings of that run, or name another `output`",
+                    fix="use the settings of that run, or choose another `output`",
                 )
 
     def _put(self, result: AnyRecord) -> None:

@@ -148,19 +148,19 @@ def test_missing_file_names_itself_the_place_and_the_remedy(own_cache: Path) -> 
         local_path(OURS[0])
     assert "LICENSE of someone/something" in caught.value.what
     assert caught.value.where == str(own_cache / "someone/something/LICENSE")
-    assert caught.value.fix == "fluents data get openpi, or set FLUENTS_DATA_MIRROR to a folder with the file"
+    assert caught.value.fix == "run `fluents data get openpi`, or set FLUENTS_DATA_MIRROR to a folder with the file"
 
 
 def test_mirror_stands_in_for_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
     write_mirror(own_cache)
     assert local_path(OURS[0]) == own_cache / OURS[0].mirror_path
     monkeypatch.setenv("FLUENTS_DATA_MIRROR", str(tmp_path / "mirror"))
-    with pytest.raises(DataMissingError, match="FLUENTS_DATA_MIRROR does not name a folder"):
+    with pytest.raises(DataMissingError, match="FLUENTS_DATA_MIRROR must be the path of a folder"):
         local_path(OURS[0])
     (tmp_path / "mirror").mkdir()
     with pytest.raises(DataMissingError, match="not in the mirror") as caught:
         local_path(OURS[0])
-    assert caught.value.fix == "copy it into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
+    assert caught.value.fix == "copy the file into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
     write_mirror(tmp_path / "mirror")
     assert [local_path(file) for file in OURS] == [tmp_path / "mirror" / file.mirror_path for file in OURS]
 

@@ -109,7 +109,7 @@ def test_a_step_is_what_its_question_adds() -> None:
         ([_line("a||1", answers=[]), _line("a||1", answers=[])], "duplicate or misplaced id a||1"),
         (
             [_line("a||1", answers=[]), _line("b||1", answers=[]), _line("a||2", answers=[])],
-            "steps of 'a' are not consecutive lines",
+            "steps of 'a' are not on consecutive lines",
         ),
         ([_line("a||2", question="Boil. Now, what happens?")], "step 1 is missing"),
         ([_line("a", answers=[])], "not of the form"),

@@ -93,7 +93,7 @@ def test_a_table_with_texts_goals_and_steps_without_changes(tmp_path: Path) -> N
 
 
 def test_columns_that_are_not_known_are_named(tmp_path: Path) -> None:
-    with pytest.warns(FluentsWarning, match="ignored these columns: colour, 温度$"):
+    with pytest.warns(FluentsWarning, match="ignored unknown columns: colour, 温度$"):
         (trace,) = traces_of(tmp_path / "pred.csv", "id,step,entity,attribute,colour,温度\ntea,1,water,heat,red,7\n")
     assert facts(trace) == [(1, "water", "heat", "", "")]
 
@@ -162,8 +162,8 @@ def test_what_is_not_read_shows_the_lines_that_would_be(tmp_path: Path, text: st
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("id,step,entity,attribute\ntea,one,water,heat\n", "the step must be a number"),
-        ("id,step,entity,attribute\ntea,0,water,heat\n", "the step must be a number"),
+        ("id,step,entity,attribute\ntea,one,water,heat\n", "the step must be a whole number"),
+        ("id,step,entity,attribute\ntea,0,water,heat\n", "the step must be a whole number"),
         ("id,step,entity,attribute\ntea,1,water\n", "3 cells, but the header has 4"),
         ("id,step,entity,attribute\ntea,1,water,heat,more\n", "5 cells, but the header has 4"),
         ("id,step,entity,attribute\n,1,water,heat\n", "this row has no id"),

@@ -116,7 +116,7 @@ def test_entities_come_from_a_first_stage(checkpoints: dict[str, Path]) -> None:
     assert all(not trace.changes for trace in _tracker(checkpoints["econd"], silent).track_many(PROCEDURES))
     staged = list(_tracker(checkpoints["econd"], _tracker(checkpoints["emem"])).track_many(PROCEDURES))
     assert staged[0].provenance.decoding["first"] == "neural emem bart emem"
-    with pytest.raises(InputError, match="needs the entities"):
+    with pytest.raises(InputError, match="no entities are given"):
         _tracker(checkpoints["econd"]).track(PROCEDURES[0])
     with pytest.raises(InputError, match="contains no trace of"):
         _tracker(checkpoints["econd"], {}).track(PROCEDURES[0])
@@ -235,7 +235,7 @@ def test_a_missing_tokenizer_is_said_so(copy: Path) -> None:
 def test_a_tokenizer_of_another_model_is_said_so(copy: Path) -> None:
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"vocab_size": 50}))
-    _spoiled(copy, "it has .* tokens, and the model only 50")
+    _spoiled(copy, "has .* tokens, but the model has only 50")
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_missing_or_broken_first_stage_empties_no_file(checkpoints: dict[str, 
     out.write_text("what was there\n")
     (copy / "model.safetensors").write_bytes(b"\xff" * 100)
     options = ("track-neural", str(source), "--checkpoint", str(checkpoints["econd"]), "-o", str(out))
-    for first, what in (((), "needs the entities"), (("--first", str(copy)), "damaged")):
+    for first, what in (((), "no entities are given"), (("--first", str(copy)), "damaged")):
         found = CliRunner().invoke(app, (*options, *first)).exception
         assert isinstance(found, FluentsError)
         assert what in str(found)

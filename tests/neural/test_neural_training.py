@@ -310,7 +310,7 @@ def test_a_damaged_state_is_said_so(tmp_path: Path) -> None:
         train(begin(tmp_path, "bart"), gold(), [], out, _settings())
     log = json.loads((out / "train.json").read_text())
     (out / "train.json").write_text(json.dumps(log | {"log": ["damaged"]}))
-    with pytest.raises(InputError, match="not the log of a run"):
+    with pytest.raises(InputError, match="not the log of a training run"):
         train(begin(tmp_path, "bart"), gold(), [], out, _settings())
 
 

@@ -170,7 +170,7 @@ def test_a_worker_that_is_killed_again_and_again_fails_its_job_and_the_next_one_
 @with_bench(pause=FOREVER, limits=WorkerLimits(seconds=0.5))
 def test_a_job_has_a_limit_of_time(bench: Bench) -> None:
     failed = bench.ended(bench.add())
-    assert (failed.state, failed.error) == ("failed", "it took more than 0.5 seconds")
+    assert (failed.state, failed.error) == ("failed", "the job took more than 0.5 seconds")
 
 
 @with_bench(limits=WorkerLimits(memory=64))

@@ -48,9 +48,9 @@ def test_sqlite_is_in_wal_mode_and_keeps_references_whole(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("mysql://a@b/c", "store: mysql"),
-        ("postgresql://a b:c:d/e", "invalid address"),
-        ("sqlite://", "store: sqlite"),
+        ("mysql://a@b/c", "address: mysql"),
+        ("postgresql://a b:c:d/e", "invalid store address"),
+        ("sqlite://", "address: sqlite"),
         ("postgresql://me:secret@127.0.0.1:1/x", "cannot open the store"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_python_without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "executable", str(bare))
     with pytest.raises(DataMissingError, match="this Python has no pip") as caught:
         download(tmp_path)
-    assert caught.value.fix == f"{bare} -m ensurepip, or do without"
+    assert caught.value.fix == f"run `{bare} -m ensurepip`, or do without"
 
 
 @pytest.mark.parametrize("gone", ["/no/such/python", ""])

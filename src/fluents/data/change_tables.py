@@ -152,11 +152,11 @@ def traces(rows: Iterable[tuple[str, Mapping[str, Any]]], dataset: str) -> Itera
         if missing or not cells["id"]:
             what = f"the table has no column {missing[0]!r}" if missing else "this row has no id"
             raise InputError(what, where=where, fix=f"write, for example:\n    {EXAMPLE}")
-        with wrong_shape_is_input_error("not a row of changes", where):
+        with wrong_shape_is_input_error("this row cannot be read as a change", where):
             tables.setdefault(cells["id"], _Table()).add(cells)
     if ignored:
         names = ", ".join(name[:40] for name in list(ignored)[:5]) + (", …" if len(ignored) > 5 else "")
-        warnings.warn(f"{dataset}: ignored these columns: {names}", FluentsWarning, stacklevel=2)
+        warnings.warn(f"{dataset}: ignored unknown columns: {names}", FluentsWarning, stacklevel=2)
     for procedure_id, table in tables.items():
         yield table.trace(procedure_id, dataset)
 
@@ -176,5 +176,5 @@ def _number(text: str) -> float | None:
 def _step(text: str) -> int:
     digits = text.removesuffix(".0")
     if not digits.isdecimal() or len(digits) > len(str(MAX_STEP)) or not 1 <= int(digits) <= MAX_STEP:
-        raise InputError(f"the step must be a number of at least 1, not {text[:40]!r}")
+        raise InputError(f"the step must be a whole number from 1 to {MAX_STEP}, not {text[:40]!r}")
     return int(digits)

@@ -33,6 +33,7 @@ from typing import Literal, TypeAlias
 from fluents.errors import InputError
 from fluents.jsonl import decoded, lines_of, open_input, read_lines
 from fluents.records import Procedure, Provenance, Record, StateChange, Text, Trace, id_from
+from fluents.text.names import counted
 
 FOLDER = Path(__file__).parent / "corpus"
 JUDGED = "fluents:judged"
@@ -43,6 +44,7 @@ LikelihoodLabel: TypeAlias = Literal["no change", "more likely", "less likely"]
 
 _STEP = re.compile(r"(\d{1,9})\. (\S.*)")
 _CLAIM = re.compile(r"(?:([TP])([1-9][0-9]{0,3})|F) (.*)")
+_CLAIM_LINE = "`T1 entity | attribute | before | after` (or P1, F or + instead of T1)"
 _LABELS: dict[str, LikelihoodLabel] = {"s": "no change", "m": "more likely", "l": "less likely"}
 
 _Line: TypeAlias = tuple[str, str]
@@ -66,7 +68,7 @@ def read_compact(path: str | Path, dataset: str | None = None) -> Iterator[Trace
             if line.startswith("+ ") and steps:
                 changes.append(_change(line.removeprefix("+ "), len(steps), where))
             else:
-                steps.append(_step(line, len(steps) + 1, where, "+ entity | attribute | before | after"))
+                steps.append(_step(line, len(steps) + 1, where, "`+ entity | attribute | before | after`"))
         procedure = _procedure(head, steps, seen)
         yield Trace(procedure=procedure, changes=tuple(changes), provenance=Provenance(dataset=dataset))
 
@@ -110,7 +112,8 @@ def judged_procedures(path: str | Path | None = None) -> Iterator[JudgedProcedur
             if line.startswith("? ") and steps:
                 questions.append((where, line.removeprefix("? ")))
             elif questions:
-                raise InputError("expected `? event | s m l …`", where=where, fix="put events after the last step")
+                what = "expected another event, `? event | s m l …`"
+                raise InputError(what, where=where, fix="put all events after the last step and its changes")
             elif line.startswith("+ ") and steps:
                 missed[-1].append(_change(line.removeprefix("+ "), len(steps), where))
             elif (found := _CLAIM.fullmatch(line)) and steps:
@@ -118,7 +121,7 @@ def judged_procedures(path: str | Path | None = None) -> Iterator[JudgedProcedur
                 verdict, meaning = (found[1], int(found[2])) if found[1] else ("F", None)
                 claims[-1].append(JudgedClaim(change=change, verdict=verdict, meaning=meaning))
             else:
-                steps.append(_step(line, len(steps) + 1, where, "T1, P1, F or +, then entity | attribute | …"))
+                steps.append(_step(line, len(steps) + 1, where, _CLAIM_LINE))
                 claims.append([])
                 missed.append([])
         procedure = _procedure(head, steps, seen)
@@ -205,7 +208,7 @@ def _step(line: str, number: int, where: str, others: str) -> str:
     """The text of the step with this number; `others` is what else may stand here after the first step."""
     if (found := _STEP.fullmatch(line)) and int(found[1]) == number:
         return found[2]
-    other = f" or `{others}`" if number > 1 else ""
+    other = f" or {others}" if number > 1 else ""
     raise InputError(f"expected `{number}. Text of the step`{other}", where=where, fix="number the steps 1, 2, 3 …")
 
 
@@ -221,5 +224,9 @@ def _event(line: str, steps: int, where: str) -> JudgedEvent:
     text, _, letters = (part.strip() for part in line.rpartition("|"))
     labels = letters.split()
     if not text or len(labels) != steps or not set(labels) <= set(_LABELS):
-        raise InputError(f"expected `? event | s m l …`, with a letter for each of {steps} steps", where=where)
+        raise InputError(
+            f"expected `? event | s m l …` with {counted(steps, 'letter')}, one for each step",
+            where=where,
+            fix="the letters are s (no change), m (more likely) and l (less likely)",
+        )
     return JudgedEvent(text=text, labels=tuple(_LABELS[label] for label in labels))

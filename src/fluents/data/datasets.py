@@ -97,7 +97,7 @@ def load(name: str) -> Iterator[AnyRecord]:
     dataset, _, split = name.partition(":")
     known = find(dataset)
     if split not in known.splits:
-        what = f"{dataset} has no split {split!r}" if split else f"no split of {dataset} given"
+        what = f"the dataset {dataset} has no split {split!r}" if split else f"no split of the dataset {dataset} given"
         raise UnknownNameError(what, fix=f"choose one of: {', '.join(f'{dataset}:{s}' for s in known.splits)}")
     module, _, function = known.reader.partition(":")
     reader: Callable[[str], Iterator[AnyRecord]] = getattr(import_module(module), function)

@@ -103,9 +103,9 @@ def mirror_dir() -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        fix = "set it to a folder with files at <owner>/<repo>/<path>, or unset it to use the cache"
+        fix = "set it to a folder that contains the files as <owner>/<repo>/<path>, or unset it to use the cache"
         raise DataMissingError(
-            "the environment variable FLUENTS_DATA_MIRROR does not name a folder", where=folder, fix=fix
+            "the environment variable FLUENTS_DATA_MIRROR must be the path of a folder", where=folder, fix=fix
         )
     return folder
 
@@ -125,9 +125,9 @@ def local_path(file: DataFile) -> Path:
             raise DataMissingError(
                 f"{file.path} of {file.repo} is not {'in the mirror' if mirror else 'on this machine'}",
                 where=path,
-                fix="copy it into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
+                fix="copy the file into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
                 if mirror
-                else f"fluents data get {file.dataset}, or set FLUENTS_DATA_MIRROR to a folder with the file",
+                else f"run `fluents data get {file.dataset}`, or set FLUENTS_DATA_MIRROR to a folder with the file",
             )
         size = path.stat().st_size
         actual = sha256_once(path) if size == file.size else None

@@ -43,7 +43,7 @@ def save(traces: Trace | Iterable[Trace], path: str | Path) -> int:
     1
     """
     if Path(path).suffix.lower() in _OTHER_FORMATS:
-        fix = "give a name that ends in .jsonl; for other formats, use `fluents data convert`; for rows, `trace.rows()`"
+        fix = "give a name that ends in .jsonl; for other formats, use `fluents data convert` or `trace.rows()`"
         raise InputError("`save` writes only JSONL files", where=path, fix=fix)
     return jsonl.write([traces] if isinstance(traces, Trace) else traces, path)
 
@@ -88,7 +88,9 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
     start = list(islice(lines, 1))  # no more: whoever writes into a pipe may wait for what we make of it
     if not start:
         raise EmptyFileError(
-            "the file is empty", where=name, fix="give a file with procedures or traces, such as `fluents track` writes"
+            "the file is empty",
+            where=name,
+            fix="give a file with procedures or traces, such as the output of `fluents track`",
         )
     where, first = start[0]
     if first.startswith(PARQUET):
@@ -98,7 +100,7 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
     if change_tables.is_header(first):
         return change_tables.traces(change_tables.csv_rows(chain(start, lines)), name)
     if not first.lstrip().startswith((b"{", b"[")):
-        fix = f"for texts, use `fluents track`; otherwise give JSON records, for example:\n    {_EXAMPLES}"
+        fix = f"to track a text, use `fluents track`; otherwise give JSON records, for example:\n    {_EXAMPLES}"
         raise InputError("unknown file format: neither JSON nor a table of changes", where=where, fix=fix)
     try:
         value = jsonl.parse_json(first, where)

@@ -68,7 +68,7 @@ def _all(files: list[str], goal: str | None, skipped: list[FluentsError] | None)
         first = skipped[0]
         if len(skipped) == 1:
             raise first
-        what = f"none of the {len(skipped)} inputs can be read. The first: {first.what}"
+        what = f"none of the {len(skipped)} inputs can be read. The first error: {first.what}"
         raise InputError(what, where=first.where, fix=first.fix)
 
 
@@ -129,7 +129,7 @@ def _is_records(file: str) -> bool:
     """Whether it is a dataset or JSON, rather than a text."""
     if file == "-":
         if sys.stdin is None:
-            raise InputError("standard input is closed", fix="name a file")
+            raise InputError("standard input is closed", fix="give the name of a file")
         return looks_like_json(cast("io.BufferedReader", sys.stdin.buffer).peek(4096))
     if not _exists(file):
         from fluents.data.datasets import DATASETS, no_such_source

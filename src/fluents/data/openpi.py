@@ -113,7 +113,7 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
             continue
         if procedure_id in seen:
             raise InputError(
-                f"the steps of {procedure_id!r} are not consecutive lines",
+                f"the steps of {procedure_id!r} are not on consecutive lines",
                 where=steps[0].where,
                 fix="sort the lines by id",
             )
@@ -222,7 +222,7 @@ def _added_text(row: OpenPIRow, earlier: Sequence[str]) -> str:
     """The text of a step that its metadata lacks: what its question adds to the steps before it."""
     if row.question is None:
         raise InputError(
-            "this step has no text: it contains neither 'question' nor 'query' in its metadata", where=row.where
+            "this step has no text: it has neither 'question' nor 'query' in 'question_metadata'", where=row.where
         )
     text = html.unescape(row.question.removesuffix(QUESTION_END))
     return text.strip().removeprefix(" ".join(earlier)).strip()

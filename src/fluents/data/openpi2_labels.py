@@ -56,7 +56,7 @@ def attribute_run(run: int = 3) -> Groupings:
 def _read(path: str, clusters_by_entity: Callable[[Any], dict[str, list[list[str]]]]) -> Groupings:
     document, where = file_catalogue.document("openpi2", path)
     found: Groupings = {}
-    with wrong_shape_is_input_error("not OpenPI2.0's cluster labels", where):
+    with wrong_shape_is_input_error("this file does not contain the cluster labels of OpenPI2.0", where):
         for procedure_id, value in document.items():
             for entity, clusters in clusters_by_entity(value).items():
                 found[procedure_id, entity] = clusters

@@ -12,7 +12,7 @@ from fluents.errors import InputError
 from fluents.jsonl import WrongShape, list_of, wrong_shape_is_input_error
 from fluents.records import UNKNOWN_STEP, Alternatives, Procedure, Provenance, Reject, Salience, StateChange, Trace
 
-NO_ATTRIBUTE = "an entity without an attribute"
+NO_ATTRIBUTE = "this entity has no attribute"
 
 
 def traces(document: Mapping[str, Any], provenance: Provenance, where: str) -> Iterator[Trace]:
@@ -85,7 +85,8 @@ def load(split: str) -> Iterator[Trace]:
     made = Provenance(tracker="replay", model={"davinci": "text-davinci-003", "gpt-3.5": "gpt-3.5-turbo"}[model])
     for trace in traces(value, made, where):
         if trace.id not in gold or len(trace.procedure.steps) != len(gold[trace.id].steps):
-            raise InputError(f"procedure {trace.id!r} is not in the gold file", where=where)
+            what = f"procedure {trace.id!r} is not in the gold file, or has a different number of steps there"
+            raise InputError(what, where=where)
         yield trace.replace(procedure=gold[trace.id])
 
 
@@ -93,7 +94,7 @@ def api_procedures(value: Any, where: str) -> Iterator[Procedure]:
     """The API's input: {"input": [{"id", "goal", "steps"}, …]}, or such a list, or one such object."""
     items = value["input"] if isinstance(value, dict) and "input" in value else value
     for item in items if isinstance(items, list) else [items]:
-        with wrong_shape_is_input_error('not of the form {"id", "goal", "steps"}', where):
+        with wrong_shape_is_input_error('expected a JSON object with "id", "goal" and "steps"', where):
             procedure = Procedure(id=str(item["id"]), goal=item["goal"], steps=tuple(list_of(item["steps"], "steps")))
         yield procedure
 

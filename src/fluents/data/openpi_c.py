@@ -24,7 +24,7 @@ class OpenPICLine(NamedTuple):
 
 
 def line(where: str, value: dict[str, Any]) -> OpenPICLine:
-    with wrong_shape_is_input_error('not {"id": [address, step], "query": …, "answers": [[4 strings], …]}', where):
+    with wrong_shape_is_input_error('expected {"id": [address, step], "query": …, "answers": [[4 strings], …]}', where):
         procedure_id, step = list_of(value["id"], "id")
         if not isinstance(procedure_id, str):
             raise WrongShape("the first part of the id must be a string")
@@ -38,7 +38,7 @@ def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
         steps = list(run)
         if procedure_id in seen:
             raise InputError(
-                f"the steps of {procedure_id!r} are not consecutive lines",
+                f"the steps of {procedure_id!r} are not on consecutive lines",
                 where=steps[0].where,
                 fix="sort the lines by id",
             )

@@ -28,7 +28,7 @@ def write(traces: Iterable[Trace], stream: IO[bytes]) -> None:
 
 
 def read(stream: IO[bytes], where: str) -> Iterator[Trace]:
-    with wrong_shape_is_input_error("not a Parquet file of traces", where):
+    with wrong_shape_is_input_error("this file is not a Parquet file with traces", where):
         rows = pq.read_table(stream, page_checksum_verification=True).to_pylist()
     for row in rows:
         yield from_row(row, where)
@@ -36,7 +36,7 @@ def read(stream: IO[bytes], where: str) -> Iterator[Trace]:
 
 def from_row(row: dict[str, Any], where: str) -> Trace:
     """The trace in a row."""
-    with wrong_shape_is_input_error("not a row of a trace", where):
+    with wrong_shape_is_input_error("this row is not a trace", where):
         return Trace.model_validate(_back(row, Trace))
 
 

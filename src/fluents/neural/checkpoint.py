@@ -74,12 +74,14 @@ def begin(
     if offline and not Path(source).is_dir():
         raise InputError(
             f"there is no folder {source!r}",
-            fix="name a folder with a transformers model, or add `download` to get the model from the Hugging Face hub",
+            fix="give the folder of a transformers model, or add `download` to get the model from the Hugging Face hub",
         )
     with _clear_errors(source):
         config = AutoConfig.from_pretrained(source, local_files_only=offline)
         if arch is not None and config.model_type != arch:
-            raise ModelFilesError(f"this model has the architecture {config.model_type}, not {arch}", where=source)
+            raise ModelFilesError(
+                f"this model has the architecture {config.model_type}, not {arch}", where=source, fix="leave out `arch`"
+            )
         codec = _codec(source, config, offline)
         torch.manual_seed(seed)
         if from_scratch:
@@ -147,11 +149,11 @@ def put_weights(network: Network, found: dict[str, Any]) -> None:
     own = weights(network)
     if own.keys() != found.keys():
         name = sorted(own.keys() ^ found.keys())[0]
-        raise ValueError(f"the weights do not fit the model: {name} is missing in the weights or in the model")
+        raise ValueError(f"the weights do not fit the model: only one of the two has {name}")
     with torch.no_grad():
         for name, value in own.items():
             if value.shape != found[name].shape:
-                raise ValueError(f"the weights do not fit the model: {name} has another shape")
+                raise ValueError(f"the weights do not fit the model: {name} has different shapes in the two")
             value.copy_(found[name])
 
 
@@ -164,7 +166,7 @@ def read_card(folder: Path) -> Card:
             where=folder,
             fix="check the path",
         )
-    with wrong_shape_is_input_error("not a checkpoint's card", str(file)):
+    with wrong_shape_is_input_error("this file does not describe a checkpoint of `fluents train neural`", str(file)):
         card = Card(**parse_json(file.read_bytes(), str(file)))
         system_named(card.system)
         if card.style not in STYLES:
@@ -184,7 +186,7 @@ def _codec(source: str, config: Any, offline: bool) -> Codec:
     tokenizer = _tokenizer(source, offline)
     if len(tokenizer) > config.vocab_size:
         raise ModelFilesError(
-            f"the tokenizer does not fit the model: it has {len(tokenizer)} tokens, and the model only "
+            f"the tokenizer does not fit the model: the tokenizer has {len(tokenizer)} tokens, but the model has only "
             f"{config.vocab_size}",
             where=source,
             fix="put the tokenizer of this model into the folder",
@@ -204,7 +206,7 @@ def _tokenizer(source: str, offline: bool) -> Any:
             f"no usable tokenizer: {_first_line(error)}", where=source, fix="put tokenizer.json next to config.json"
         ) from None
     if tokenizer.eos_token_id is None or not tokenizer("a", add_special_tokens=False)["input_ids"]:
-        raise ModelFilesError("no usable tokenizer: it has no end token or no vocabulary", where=source)
+        raise ModelFilesError("the tokenizer has no end token or no vocabulary", where=source)
     return tokenizer
 
 
@@ -214,7 +216,9 @@ def _clear_errors(where: str) -> Iterator[None]:
     try:
         yield
     except torch.cuda.OutOfMemoryError:
-        raise OutOfMemory("the model does not fit into the memory of the GPU", where=where) from None
+        raise OutOfMemory(
+            "the model does not fit into the memory of the GPU", where=where, fix="use a smaller model or another GPU"
+        ) from None
     except SafetensorError as error:
         raise ModelFilesError(f"the weights are damaged: {_first_line(error)}", where=where) from None
     except (OSError, ValueError, RuntimeError, KeyError) as error:

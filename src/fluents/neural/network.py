@@ -40,7 +40,7 @@ def enough_memory(fix: str) -> Iterator[None]:
     except RuntimeError as error:
         if "can't allocate memory" not in str(error):  # how torch says it of the processor's
             raise
-        raise OutOfMemory("the computer's memory is full", fix=fix) from None
+        raise OutOfMemory("the memory of this machine is full", fix=fix) from None
 
 
 class _SameForAllBeams(DynamicCache):

@@ -21,7 +21,7 @@ with needs_extra("train"):
 ROWS = 64
 """Questions answered together; fewer need less memory."""
 
-_FEWER = "lower the batch size, `rows`"
+_FEWER = "lower the batch size (`rows`)"
 
 
 @dataclass
@@ -152,8 +152,8 @@ def _remember(trained: Trained, asked: Sequence[_Asked], answers: Sequence[str],
 def entities_missing() -> InputError:
     """The error where a system needs a first stage and there is none."""
     return InputError(
-        "this checkpoint (an econd system) needs the entities of each step as input",
-        fix="set `first` to a checkpoint, file or dataset that gives the entities",
+        "this checkpoint predicts changes of given entities (system econd), but no entities are given",
+        fix="set `first` to a checkpoint, file or dataset that contains the entities of each step",
     )
 
 

@@ -148,7 +148,7 @@ def score_report(
     `gold_name` decides which published results stand beside the scores: those on the dataset's split of that name.
     """
     if not predictions:
-        raise InputError("no predictions given")
+        raise InputError("no predictions given", fix="give at least one set of predictions")
     systems = [
         _system(name, letter(place), gold, pred, mode, embedder, examples)
         for place, (name, pred) in enumerate(predictions.items())

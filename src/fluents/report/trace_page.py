@@ -50,7 +50,7 @@ def to_html(
     expected = {trace.id: trace for trace in gold or ()}
     if len(expected) < len(gold or ()):
         repeated, _ = Counter(trace.id for trace in gold or ()).most_common(1)[0]
-        raise InputError(f"two gold procedures have the same id, {repeated}")
+        raise InputError(f"two gold procedures have the same id, {repeated}", fix="give every procedure a unique id")
     matrices = [matrix_of(trace, expected.get(trace.id)) for trace in traces]
     if title is None:
         title = matrices[0].goal if len(matrices) == 1 else "What changes, step by step"

@@ -100,7 +100,7 @@ class LoraMatrices(NamedTuple):
                 _, block, short, _ = name.split(".")
                 module = model.get_submodule(f"model.layers.{block}.{_MODULES[short]}")
             except (ValueError, KeyError, AttributeError):
-                what = f"this adapter does not fit the base weights, which have no {name}"
+                what = f"this adapter does not fit the base weights: they have no {name}"
                 raise InputError(what, where=self.path, fix="choose another adapter") from None
             yield module, down, unpermute(up, heads[short]) if short in heads else up
 

@@ -70,14 +70,14 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The log of the run in `file`, empty if there is none; an error if that run was not about the same."""
     if not file.exists():
         return []
-    with wrong_shape_is_input_error("not the log of a run", str(file)):
+    with wrong_shape_is_input_error("this file is not the log of a training run", str(file)):
         kept = parse_json(file.read_bytes(), str(file))
         other = [name for name in about if kept.get(name) != about[name]]
         log: list[dict[str, Any]] = [dict(entry) for entry in kept["log"]]
     if other:
         raise InputError(
-            f"this folder contains a training run that differs from this one in: {', '.join(other)}",
+            f"this folder contains a training run with different settings ({', '.join(other)})",
             where=file.parent,
-            fix="choose another folder as `out`, or empty this one",
+            fix="choose another folder as `out`, or delete the files in this folder",
         )
     return log

@@ -122,8 +122,8 @@ def refine_adapter(
     facts, path = embedded.adapter.facts, embedded.adapter.path
     if facts.prompt != VERSION:
         raise InputError(
-            f"only adapters trained with prompts of version {VERSION} can be refined, but this one was trained with "
-            f"{facts.prompt}",
+            f"only adapters trained with prompt version {VERSION} can be refined, but this one was trained with "
+            f"version {facts.prompt}",
             where=path,
             fix="train an adapter with `fluents train adapter`",
         )
@@ -138,7 +138,7 @@ def refine_adapter(
     )
     if samples < 2:
         raise InputError(
-            f"`samples` must be at least 2, not {samples}, because the answers to a step are compared",
+            f"`samples` must be at least 2, not {samples}, because refinement compares several answers to each step",
             fix="raise `samples`",
         )
     taught, _ = sources(data, ())
@@ -189,7 +189,7 @@ def _judged(source: str | Path, settings: RefinementSettings) -> list[RewardedPr
     if not found:
         most = settings.max_judged_steps
         what = f"no procedure in `judged` has {settings.min_steps} to {most} steps and a true change"
-        raise InputError(what, where=source, fix="give another file")
+        raise InputError(what, where=source, fix="give another file as `judged`")
     return found
 
 

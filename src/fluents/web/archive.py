@@ -266,7 +266,7 @@ def get_row(session: Session, table: type[_Row], row_id: str, *options: Any, loc
     if row is None:
         noun = _NOUNS[table]
         raise NotFoundError(
-            f"there is no {noun} with this id; it may have been deleted", where=row_id, fix=f"list the {noun}s"
+            f"there is no {noun} with this id", where=row_id, fix=f"check the list of {noun}s: it may have been deleted"
         )
     return row
 

@@ -129,4 +129,5 @@ def _http_error(_: Request, error: Exception) -> Response:
 
 def _bug(_: Request, error: Exception) -> Response:
     """Told without its words, which may repeat what somebody sent; the log has them."""
-    return _answer(500, f"an error of the server: {type(error).__name__}", fix="see what it printed, and report it")
+    fix = "look for the details in the output of the server, and report them"
+    return _answer(500, f"internal server error: {type(error).__name__}", fix=fix)

@@ -73,7 +73,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
         with store.writing() as session, gzip.open(stream) as unpacked:
             lines = _parsed(cast(IO[bytes], unpacked))
             if next(lines, {}).get(HEADER) != VERSION:
-                raise InputError(_NOT_A_BACKUP, fix="give a backup as it was downloaded")
+                raise InputError(_NOT_A_BACKUP, fix="upload the file that you downloaded as a backup, without changes")
             known: set[tuple[str, str]] = set()
             ended = False
             for line in lines:
@@ -100,9 +100,10 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
         ArithmeticError,
         AttributeError,
     ):
-        raise InputError(_NOT_A_BACKUP, fix="give a backup as it was downloaded") from None
+        what = "upload the file that you downloaded as a backup, without changes"
+        raise InputError(_NOT_A_BACKUP, fix=what) from None
     except SQLAlchemyError:
-        raise InputError("this backup is inconsistent", fix="download the backup again") from None
+        raise InputError("this backup is damaged: its parts do not fit together", fix="download it again") from None
     names = ("documents", "jobs", "traces", "corrections")
     return Restored(**{name: added[name] for name in names}, skipped=skipped)
 
@@ -122,7 +123,7 @@ def _values(table: type[Base], row: Mapping[str, Any]) -> dict[str, Any]:
     }
     columns = table.__table__.columns
     if found.keys() != set(columns.keys()):
-        raise InputError(_NOT_A_BACKUP, fix="restore it with the version of fluents that made it")
+        raise InputError(_NOT_A_BACKUP, fix="restore the backup with the version of fluents that created it")
     for column in columns:
         value, kinds = found[column.name], _KINDS[column.type.python_type]
         if type(value) not in (*kinds, type(None)) or (value is None and not column.nullable):

@@ -143,7 +143,9 @@ class Guard:
         if is_loopback_host(host) or host in self._rules.hosts or (self._rules.any_address and _is_address(host)):
             return
         raise RefusedError(
-            403, f"unknown host name {host[:100]!r}", "start the server with --allow-host NAME, or use its address"
+            403,
+            f"unknown host name {host[:100]!r}",
+            "start the server with --allow-host NAME, or use its IP address instead of the name",
         )
 
     def _check_origin(self, method: str, headers: Mapping[str, str]) -> None:
@@ -152,7 +154,7 @@ class Guard:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         ours = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
         if not ours or site not in (None, "same-origin", "none"):
-            raise RefusedError(403, "requests from other web sites may not change anything")
+            raise RefusedError(403, "requests from other websites must not change anything")
 
     def _client(self, scope: Mapping[str, Any], headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
         """Who asks, as far as turns are concerned."""

@@ -274,7 +274,7 @@ class JobRunner:
                 return
             if now > deadline:
                 self._end_process()
-                self._jobs.end(job.id, "failed", f"it took more than {self._limits.seconds:g} seconds")
+                self._jobs.end(job.id, "failed", f"the job took more than {self._limits.seconds:g} seconds")
                 return
             try:
                 report = process.reports.get(timeout=0.05)

@@ -131,7 +131,7 @@ class Store:
 
     def _hold(self) -> None:
         """Two servers would run the same jobs. The lock goes with the process, however it ends."""
-        fix = "stop the other server, or name another `store`"
+        fix = "stop the other server, or choose another `store`"
         if self.kind == "sqlite":
             self._file_lock = FileLock(f"{self._url.database}.lock")
             try:
@@ -159,7 +159,7 @@ class Store:
             raise StoreError(
                 "this store was written by a newer version of fluents",
                 where=self.name,
-                fix="upgrade fluents, or name another `store`",
+                fix="upgrade fluents, or choose another `store`",
             ) from None
         except OperationalError as error:
             raise self._unreachable(error) from None
@@ -167,7 +167,7 @@ class Store:
             raise StoreError(
                 f"this database is not a store of fluents: {error.orig}",
                 where=self.name,
-                fix="name another `store`",
+                fix="choose another `store`",
             ) from None
 
     def _unreachable(self, error: OperationalError) -> StoreError:
@@ -183,12 +183,12 @@ def _url(address: str) -> URL:
     try:
         url = make_url(address)
     except (ArgumentError, ValueError):
-        raise StoreError("invalid address of a store", fix=fix) from None
+        raise StoreError("invalid store address", fix=fix) from None
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername == "sqlite" and url.database and url.database != ":memory:":
         return url
-    raise StoreError(f"unsupported address of a store: {url.drivername[:40]}://", fix=fix)
+    raise StoreError(f"unsupported store address: {url.drivername[:40]}://", fix=fix)
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:

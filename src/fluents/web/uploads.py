@@ -67,7 +67,7 @@ def read_upload(data: bytes, name: str) -> ReadFile:
     if len(found) > MAX_RECORDS:
         raise InputError(f"the file contains more than {MAX_RECORDS:,} records", where=name, fix="split the file")
     if not found:
-        raise InputError("the file is empty", where=name)
+        raise InputError("the file is empty", where=name, fix="upload a file with a text, procedures or traces")
     traces = []
     for record in found:
         if isinstance(record, Procedure):

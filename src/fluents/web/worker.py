@@ -127,7 +127,7 @@ class Worker:
             warnings.showwarning = lambda message, *_, **__: self.report("warning", job=order.id, message=str(message))
             if done is not None and settings_of(done.provenance) != settings_of(tracker.provenance):
                 raise InputError(
-                    "this job cannot continue, because the tracker has changed since it was started",
+                    "this job cannot continue, because the tracker has changed since the job was started",
                     fix="start a new job",
                 )
             self.report("begin", job=order.id, provenance=tracker.provenance.model_dump_json(exclude_defaults=True))

@@ -119,7 +119,7 @@ def open_adapter(name_or_path: str | Path, *, any_base: bool = False) -> Adapter
     if not path.is_file():
         if path.suffix == ".gguf" or path.parent != Path() or path.is_dir():
             fix = f"give the path of a .gguf file, or one of: {', '.join(ADAPTERS)}"
-            raise DataMissingError("there is no such adapter file", where=path, fix=fix)
+            raise DataMissingError("no such adapter file", where=path, fix=fix)
         raise UnknownNameError(
             f"unknown adapter {str(name_or_path)!r}",
             fix=f"choose one of {', '.join(ADAPTERS)}, or the path of a .gguf file",
@@ -160,8 +160,8 @@ def _from_file(path: Path) -> Adapter:
     lists = ("styles", "data")
     missing = [f"fluents.{name}" for name, v in values.items() if not isinstance(v, list if name in lists else str)]
     if missing:
-        fix = "run the same `fluents train adapter` command again: it writes the file again, without new training"
-        raise InputError(f"the metadata of this adapter lack {', '.join(missing)}", where=path, fix=fix)
+        fix = "run the same `fluents train adapter` command again: it rewrites the file without training again"
+        raise InputError(f"the metadata of this adapter is missing {', '.join(missing)}", where=path, fix=fix)
     facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
     return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
 
@@ -229,7 +229,7 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
         if known is None:
             what = "no adapter is known for this model file"
             raise InputError(
-                what, where=file, fix="give an `adapter` that was trained for it with `fluents train adapter`"
+                what, where=file, fix="give an `adapter` that `fluents train adapter` trained for this model file"
             )
         adapter = shipped_adapter(known)
     return EmbeddedModel(open_adapter(adapter, any_base=True), file)
@@ -252,7 +252,7 @@ def base_file(model: str | Path | None = None, console: Console | None = None) -
 
 def _no_file(file: Path) -> DataMissingError:
     return DataMissingError(
-        "there is no such model file", where=file, fix=f"give the path of a GGUF file, or one of: {', '.join(BASES)}"
+        "no such model file", where=file, fix=f"give the path of a GGUF file, or one of: {', '.join(BASES)}"
     )
 
 

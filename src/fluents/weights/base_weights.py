@@ -133,7 +133,7 @@ def default_model() -> str:
     if not is_embedded(model):
         raise UnknownNameError(
             f"the environment variable FLUENTS_MODEL is {model!r}, which is not an embedded model",
-            fix=f"set it to one of {', '.join(BASES)}, or to a GGUF file",
+            fix=f"set FLUENTS_MODEL to one of {', '.join(BASES)}, or to a GGUF file",
         )
     return model
 

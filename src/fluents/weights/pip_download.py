@@ -69,7 +69,7 @@ def download_wheel(
     if status and any("invalid choice: 'raw'" in line for line in said):  # pip before 24.1
         status, said = _run_pip(requirement, folder, "off", progress, stopper)
     if any("No module named pip" in line for line in said):
-        fix = f"{sys.executable} -m ensurepip, or {otherwise}"
+        fix = f"run `{sys.executable} -m ensurepip`, or {otherwise}"
         raise DataMissingError(
             f"cannot download {requirement}, because this Python has no pip", where=sys.executable, fix=fix
         )
