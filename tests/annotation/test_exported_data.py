@@ -125,7 +125,7 @@ hostile = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size
 def test_whatever_a_form_takes_comes_back_from_our_format(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[int, str, str, str, str]]
 ) -> None:
-    design = design_of("tea", "author").replace(stages=(design_of("tea", "author").stages[0].replace(judges=1),))
+    design = design_of("tea", "author:1")
     [item] = items(design, 1, [Trace(procedure=TEA)])
     try:
         kept = check_answer(item, {"changes": [shown(change(*one)) for one in written if one[1].strip()]})

@@ -149,16 +149,24 @@ class ProjectDesign(Record):
 
 
 def design_of(name: str, stages: str, **given: Any) -> ProjectDesign:
-    """A design with stages given as "author,vet", each with the settings of the papers.
+    """A design with stages given as "author,vet", each with the settings of the papers; "vet:1" asks one judge only.
 
-    >>> [stage.judges for stage in design_of("soups", "author,vet").stages]
-    [2, 3]
+    >>> [stage.judges for stage in design_of("soups", "author,vet,salience:1").stages]
+    [2, 3, 1]
     """
-    kinds = [kind.strip() for kind in stages.split(",")]
-    if unknown := [kind for kind in kinds if kind not in STAGE_KINDS]:
-        raise InputError(f"unknown stage {unknown[0]!r:.80}", fix=f"choose from: {', '.join(STAGE_KINDS)}")
     with jsonl.wrong_shape_is_input_error("not a design", "`stages`"):
-        return ProjectDesign.model_validate({"name": name, "stages": [{"kind": kind} for kind in kinds], **given})
+        return ProjectDesign.model_validate({"name": name, "stages": list(map(_stage, stages.split(","))), **given})
+
+
+def _stage(text: str) -> dict[str, Any]:
+    kind, colon, judges = (part.strip() for part in text.partition(":"))
+    if kind not in STAGE_KINDS:
+        raise InputError(f"unknown stage {kind!r:.80}", fix=f"choose from: {', '.join(STAGE_KINDS)}")
+    if colon and not (judges.isascii() and judges.isdecimal() and 1 <= len(judges) <= 3 and int(judges)):
+        raise InputError(
+            f"{judges!r:.80} is not a number of judges", where=f"stage {kind}", fix=f"write, for example, {kind}:3"
+        )
+    return {"kind": kind, "judges": int(judges)} if colon else {"kind": kind}
 
 
 def read_design(path: str | Path) -> ProjectDesign:

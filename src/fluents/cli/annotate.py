@@ -57,8 +57,9 @@ def new(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="ProjectStages in order, joined by commas: select, author, audit, vet, clean-procedures, clean-steps, "
-            "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct.",
+            help="Stages in order, joined by commas: select, author, audit, vet, clean-procedures, clean-steps, "
+            "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct. A number after "
+            "a stage sets how many people decide on each item: vet:3.",
         ),
     ] = None,
     design: Annotated[
