@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
-from visit import HOSTILE, to, visiting
+from visit import HOSTILE, look_at, to, visiting
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("fastapi", reason="the web application: pip install 'fluents[web]'")
@@ -553,3 +553,66 @@ def test_markup_in_any_field_is_only_ever_text(browser: Browser, server: ServedP
         expect(owner.tab.locator(".written")).to_contain_text(HOSTILE)
         assert owner.tab.locator("img, main script").count() == 0
         assert owner.tab.evaluate("window.hacked") is None
+
+
+def test_disagreements_are_settled_by_the_adjudicator(browser: Browser, server: ServedProject) -> None:
+    trace = FRIED.replace(procedure=FRIED.procedure.replace(id="d"))
+    verdicts = {"pan": (True, True, False), "egg": (True, False, False)}
+    with closing(project_beside(server, "vet", {"judges": 3}, trace)) as served:
+        for place in range(3):
+            judge = served.client("annotator")
+            while (handed := judge.next()) is not None:
+                said = verdicts[handed["item"]["payload"]["change"]["entity"]][place]
+                judge.decide(handed, {"valid": said})
+    with at_work(browser, served, "Ada", "adjudicator", "adjudicate") as ada:
+        expect(ada.tab.get_by_text("Item 1 of 3; agreement 67 %")).to_be_visible()
+        expect(ada.tab.locator(".answer-column")).to_have_count(3)
+        ada.press("1")
+        ada.saved()
+        expect(ada.tab.get_by_text("Item 1 of 2; agreement 67 %")).to_be_visible()
+        ada.press("e")
+        expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong, because:")
+        ada.press("5")
+        expect(ada.tab.get_by_text("Item 1 of 1; agreement 67 %")).to_be_visible()
+        to(ada.tab, "80")
+        ada.press("Control+a")
+        ada.keyboard.insert_text("60")
+        to(ada.tab, "Accept")
+        ada.press("Enter")
+        expect(ada.tab.get_by_text("The judges agree on everything that is left.")).to_be_visible()
+        listed = ada.tab.request.get("/api/v1/annotation/mine").json()
+        assert all(one["adjudicates"] for one in listed)
+        assert len(listed) == 3
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark"), (2560, "light")])
+def test_every_view_has_no_serious_fault_and_fits_the_window(
+    browser: Browser, server: ServedProject, width: int, scheme: str
+) -> None:
+    """Axe looks at each form and each page; a picture of each lies in scratch/screenshots."""
+    size = {"width": width, "height": 900}
+    look: dict[str, Any] = {"viewport": size, "color_scheme": scheme, "reduced_motion": "reduce"}
+
+    def picture(person: Person, name: str) -> None:
+        look_at(person.tab, f"annotate-{name}-{width}-{scheme}")
+
+    with visiting(browser, server.address, "/?join#CODE", **look) as tab:
+        person = Person(tab, "Olga")
+        expect(tab.get_by_label("Your name")).to_be_focused()
+        picture(person, "join")
+        for kind in ("author", "audit", "vet", "clean-steps", "entities", "salience", "judge", "correct"):
+            settings, trace, keys, _ = BY_KEYBOARD[kind]
+            beside = trace.replace(procedure=trace.procedure.replace(id=f"{kind}-{width}"))
+            served = project_beside(server, kind, settings, beside)
+            tab.context.add_cookies([cookie_of(served, "Olga", "owner")])
+            tab.goto("/?grid" if kind == "correct" else "/?work")
+            person.has_item()
+            press_all(person, keys[:-1])
+            picture(person, kind)
+        person.press("Escape", "?")
+        expect(tab.get_by_role("dialog")).to_be_visible()
+        picture(person, "keys")
+        for view in ("guide", "audit", "adjudicate", "progress"):
+            tab.goto(f"/?{view}")
+            expect(tab.get_by_role("heading", level=1)).to_be_visible()
+            picture(person, f"page-{view}")

@@ -98,7 +98,10 @@ function matching(all, text) {
 /** What the server knows: names of this project that one may see, and whether one is the same as another. */
 async function ask(name, text, known) {
   const kind = name === "entity" || name === "attribute" ? name : "value";
-  const found = await get("/annotation/suggest", { kind, q: text, procedure: known.item.procedure, item: known.item.id });
+  const query = new URLSearchParams({ kind, q: text, item: known.item.id });
+  const unsent = kind === "value" ? [] : new Set(known.changes().map((change) => change[name]));
+  [...unsent].slice(0, 100).forEach((one) => query.append("known", one));
+  const found = await get(`/annotation/suggest?${query}`);
   return found.map((one) => ({ text: one.same_as ?? one.text, same: one.same_as ? one.text : null }));
 }
 

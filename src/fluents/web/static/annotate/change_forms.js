@@ -190,7 +190,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
       state.isBlind ? coach : null, hint, list, prompts, h("div.decide", {}, h("p.actions", {}, done, count))),
     grid.element);
   draw();
-  if (item.kind === "audit" || state.blind) recall().catch(() => {});
+  if (item.kind === "audit" || state.blind || answer) recall().catch(() => {});
 
   const stops = () => [...list.querySelectorAll(".written, button.add")];
   const move = (by) => {

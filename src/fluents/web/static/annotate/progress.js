@@ -23,7 +23,7 @@ export async function showProgress(page, app) {
   page.append(
     h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "Everything here is counted anew every few seconds.")),
     h("section", {}, h("h2", {}, "Stages"), stages, nextStage(app, refresh)),
-    h("section", {}, h("h2", {}, "Agreement"), agreement),
+    h("section", {}, h("h2", {}, "Agreement and outcome"), agreement),
     h("section", {}, h("h2", {}, "People"), people, invite.element),
     h("section", {}, h("h2", {}, "Guideline"), guidelineBox(app)),
     h("section", {}, h("h2", {}, "Export"), exports()));
@@ -45,15 +45,14 @@ export async function showProgress(page, app) {
   async function refresh() {
     const all = await get("/annotation/progress");
     const opened = all.filter((stage) => stage.state !== "waiting");
+    const everybody = await get("/annotation/people");
+    const names = new Map(everybody.map((one) => [one.pseudonym, one.name]));
     const agreed = Promise.all(opened.map(agreementOf));
+    invite.know(everybody);
     await Promise.all([
       draw(stages, async () => [stageTable(all, opened, await agreed.catch(() => []))]),
-      draw(agreement, async () => agreementTables(opened.at(-1), (await agreed).at(-1))),
-      draw(people, async () => {
-        const [everybody, pay] = await Promise.all([get("/annotation/people"), get("/annotation/pay")]);
-        invite.know(everybody);
-        return [peopleTable(everybody, pay)];
-      }),
+      draw(agreement, async () => agreementTables(opened.at(-1), (await agreed).at(-1), names)),
+      draw(people, async () => [peopleTable(everybody, await get("/annotation/pay"))]),
     ]);
   }
   async function regularly() {
@@ -81,20 +80,44 @@ function stageTable(all, opened, agreed) {
   }));
 }
 
-function agreementTables(stage, found) {
+function agreementTables(stage, found, names) {
   if (!stage) return [];
-  return [h("p.hint", {}, `Stage ${stage.number}, ${kindName(stage.kind)}: by person, and the items on which people agree least.`), byPerson(found), byItem(found)];
+  const { expert, outcome, systems } = found;
+  return [
+    h("p.hint", {}, `Stage ${stage.number}, ${kindName(stage.kind)}: by person, and the items on which people agree least.`), byPerson(found, names), byItem(found),
+    expert?.items ? h("p", {}, `An expert checked ${counted(expert.items, "item")} and agrees with the outcome in ${percent(expert.share)}.`) : null,
+    outcomeTable(outcome), scoreTable(systems),
+  ].filter(Boolean);
 }
 
-function byPerson({ by_person: all }) {
-  if (!all?.length) return h("p.nothing", {}, "Nobody has judged the same item as somebody else yet.");
-  return table("Agreement by person", ["Person", "Decisions", "Agrees with the others"], all.map((one) => h("tr", {}, cells(h("bdi", {}, one.name), String(one.decisions), percent(one.agreement)))));
+function byPerson({ by_person: all }, names) {
+  if (!all.length) return h("p.nothing", {}, "Nobody has decided on the same item as somebody else yet.");
+  return table("Agreement by person", ["Person", "Items", "Says what most say", "F1 with the others, same meaning"], all.map((one) =>
+    h("tr", {}, cells(h("bdi", {}, names.get(one.pseudonym) ?? one.pseudonym), String(one.decisions), percent(one.agreement), figure(one.f1)))));
 }
 
 function byItem({ by_item: all }) {
-  const least = (all ?? []).filter((one) => one.agreement !== null && one.agreement < 1);
+  const least = all.filter((one) => one.agreement < 1);
   if (!least.length) return h("p.nothing", {}, "No disagreement so far.");
   return table("Agreement by item", ["Procedure", "Agreement"], least.slice(0, 10).map((one) => h("tr", {}, cells(h("bdi", {}, one.procedure), percent(one.agreement)))));
+}
+
+/** What the decisions so far leave of the data, and why the rest goes. */
+function outcomeTable({ before, after, removed, tallies, coverage, anchoring }) {
+  const rows = [
+    ...["procedures", "steps", "changes"].map((what) => [what, `${before[what]} → ${after[what]}`]),
+    ...Object.entries(removed).map(([what, count]) => [`removed ${what}`, String(count)]),
+    ...Object.entries(tallies).map(([what, count]) => [what, String(count)]),
+    coverage === null ? null : ["coverage", percent(coverage)],
+    anchoring ? ["pulled towards the draft", percent(anchoring.moved)] : null,
+  ].filter(Boolean);
+  return table("What the stage leaves", ["So far", "Count"], rows.map((row) => h("tr", {}, cells(...row))));
+}
+
+function scoreTable(systems) {
+  const rows = Object.entries(systems).flatMap(([system, scores]) => Object.entries(scores).map(([row, columns]) =>
+    h("tr", {}, cells(h("bdi", {}, system), row, Object.entries(columns).map(([name, value]) => `${name} ${figure(value)}`).join(", ")))));
+  return rows.length ? table("Scores of the systems", ["System", "Of", "Scores"], rows) : null;
 }
 
 function peopleTable(everybody, pay) {

@@ -112,6 +112,22 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
       tell();
     }
     if (!outbox.entries().length) await fill();
+    if (item.kind === "author" && decided.has(item.id)) await remind(item, answer);
+  }
+  /** What the draft mentions and the author did not: the answer is kept, so that it cannot lead them any more. */
+  async function remind(item, answer) {
+    const { prompts } = await get("/annotation/recall", { item: item.id }).catch(() => ({ prompts: [] }));
+    if (!prompts.length || isOver || !decided.has(item.id)) return;
+    const again = button("Look again", () => {
+      note.remove();
+      if (current) ahead.unshift(current);
+      decided.delete(item.id);
+      done -= 1;
+      show({ item, answer });
+    });
+    const note = h("p.coach.reminder", { role: "status" }, "Nobody mentioned ", h("b", {}, prompts.map(({ entity }) => entity).join(", ")), ` in “${goalOf(item)}”. `, again, button("Not needed", () => note.remove(), { kind: "plain" }));
+    bar.parentElement.querySelector(".reminder")?.remove();
+    bar.after(note);
   }
   function showNext() {
     current = null;
