@@ -433,6 +433,47 @@ def test_writing_is_helped_by_what_was_written(browser: Browser, server: ServedP
         expect(ann.tab.locator(".written")).to_have_count(1)
 
 
+def test_other_names_are_offered_and_forgotten_things_recalled_after_the_answer(
+    browser: Browser, server: ServedProject
+) -> None:
+    """What the draft of a model mentions is shown only when the author's own answer is kept."""
+    steps = ("Fill the coffee maker.", "Switch it on.")
+    coffee = [Procedure(id=name, goal=f"Make {name}", steps=steps) for name in ("coffee", "espresso")]
+    draft = Trace(
+        procedure=coffee[0],
+        changes=(change(1, "jug", "fullness", "full", "empty"), change(2, "coffee maker", "power", "off", "on")),
+    )
+    design = ProjectDesign(name="Coffee", stages=stages("author"))
+    traces = [Trace(procedure=procedure) for procedure in coffee]
+    project = Projects(server.store).create(design, traces, drafts=[draft])
+    with at_work(browser, ServedProject(server.address, server.store, project)) as ann:
+        ann.has_item()
+        ann.press("Enter")
+        ann.type("power", "coffee maker", "off", "on")
+        ann.press("Control+Enter")
+        expect(ann.tab.locator(".reminder")).to_contain_text("Nobody mentioned jug in “Make coffee”.")
+        expect(ann.tab.get_by_role("heading", name="Make espresso")).to_be_visible()
+        ann.type("power")
+        ann.keyboard.insert_text("coffee machine")
+        expect(ann.tab.get_by_role("option", name="same as coffee maker?")).to_be_visible()
+        ann.press("ArrowDown", "Enter")
+        assert ann.typed()[:2] == ["power", "coffee maker"]
+        ann.press("Escape")
+        to(ann.tab, "Look again")
+        ann.press("Enter")
+        expect(ann.tab.get_by_role("heading", name="Make coffee")).to_be_visible()
+        to(ann.tab, "fullness of jug")
+        ann.press("Enter")
+        assert ann.typed() == ["fullness", "jug", "", ""]
+        ann.type("full", "empty")
+        ann.press("Control+Enter")
+        expect(ann.tab.get_by_role("heading", name="Make espresso")).to_be_visible()
+        assert ann.typed()[:2] == ["power", "coffee maker"]
+        ann.saved()
+        listed = ann.tab.request.get("/api/v1/annotation/mine").json()
+        assert [len(one["answer"]["changes"]) for one in listed] == [2, 1]
+
+
 def test_keys_can_be_changed_and_decisions_taken_back(browser: Browser, server: ServedProject) -> None:
     served = project_beside(server, "vet", {"judges": 9}, FRIED.replace(procedure=FRIED.procedure.replace(id="k")))
     with at_work(browser, served) as ann:
@@ -555,34 +596,43 @@ def test_markup_in_any_field_is_only_ever_text(browser: Browser, server: ServedP
         assert owner.tab.evaluate("window.hacked") is None
 
 
-def test_disagreements_are_settled_by_the_adjudicator(browser: Browser, server: ServedProject) -> None:
-    trace = FRIED.replace(procedure=FRIED.procedure.replace(id="d"))
+def disputed(server: ServedProject, name: str) -> ServedProject:
+    """A project whose three judges disagree on all three changes; an expert is to check one of them."""
+    trace = FRIED.replace(procedure=FRIED.procedure.replace(id=name))
     verdicts = {"pan": (True, True, False), "egg": (True, False, False)}
-    with closing(project_beside(server, "vet", {"judges": 3}, trace)) as served:
+    served = project_beside(server, "vet", {"judges": 3, "expert_check": 1}, trace)
+    with closing(served):
         for place in range(3):
             judge = served.client("annotator")
             while (handed := judge.next()) is not None:
                 said = verdicts[handed["item"]["payload"]["change"]["entity"]][place]
                 judge.decide(handed, {"valid": said})
-    with at_work(browser, served, "Ada", "adjudicator", "adjudicate") as ada:
+    return served
+
+
+def test_disagreements_are_settled_and_a_sample_is_checked(browser: Browser, server: ServedProject) -> None:
+    with at_work(browser, disputed(server, "d"), "Ada", "adjudicator", "adjudicate") as ada:
         expect(ada.tab.get_by_text("Item 1 of 3; agreement 67 %")).to_be_visible()
         expect(ada.tab.locator(".answer-column")).to_have_count(3)
         ada.press("1")
-        ada.saved()
         expect(ada.tab.get_by_text("Item 1 of 2; agreement 67 %")).to_be_visible()
         ada.press("e")
         expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong, because:")
         ada.press("5")
         expect(ada.tab.get_by_text("Item 1 of 1; agreement 67 %")).to_be_visible()
-        to(ada.tab, "80")
+        ada.saved()
+        to(ada.tab, "Least agreement")
         ada.press("Control+a")
         ada.keyboard.insert_text("60")
         to(ada.tab, "Accept")
         ada.press("Enter")
         expect(ada.tab.get_by_text("The judges agree on everything that is left.")).to_be_visible()
+        expect(ada.tab.get_by_text("An expert's check: 1 item of a sample left.")).to_be_visible()
+        ada.press("Escape", "n")
+        expect(ada.tab.get_by_text("An expert's check")).to_have_count(0)
+        ada.saved()
         listed = ada.tab.request.get("/api/v1/annotation/mine").json()
-        assert all(one["adjudicates"] for one in listed)
-        assert len(listed) == 3
+        assert [(one["adjudicates"], one["checks"]) for one in listed] == [(False, True)] + [(True, False)] * 3
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark"), (2560, "light")])
@@ -612,6 +662,7 @@ def test_every_view_has_no_serious_fault_and_fits_the_window(
         person.press("Escape", "?")
         expect(tab.get_by_role("dialog")).to_be_visible()
         picture(person, "keys")
+        tab.context.add_cookies([cookie_of(disputed(server, f"disputed-{width}"), "Olga", "owner")])
         for view in ("guide", "audit", "adjudicate", "progress"):
             tab.goto(f"/?{view}")
             expect(tab.get_by_role("heading", level=1)).to_be_visible()

@@ -27,23 +27,24 @@ export async function showAdjudication(page, app) {
   page.append(
     h("header.lead", {}, h("h1", {}, "Adjudicate"), h("p.facts", {}, `Stage ${stage.number}: ${kindName(stage.kind)}`),
       opened.length > 1 ? h("p.actions", {}, opened.filter((one) => one !== stage).map((one) => h("a", { href: `?adjudicate&stage=${one.number}` }, `Stage ${one.number}: ${kindName(one.kind)}`))) : null),
-    bulk, place, ownForm);
+    place, ownForm, bulk);
 
   async function load() {
     const [found, sampled] = await Promise.all([get("/annotation/disagreements", { stage: stage.number }), get("/annotation/checks", { stage: stage.number })]);
     cases = found.items;
     checks = sampled.items;
     at = 0;
-    draw(found.total ?? cases.length);
+    draw();
   }
   function rule(item, answer, kind = { adjudicates: true }) {
     const decision = { id: newId(), item: item.id, answer, seconds: null, ...kind };
-    outbox.add({ id: decision.id, path: "/annotation/decisions", body: decision, about: `${kindName(item.kind)} of “${item.payload.procedure.goal}”` }).catch(() => {}); // the outbox shows it
+    const sent = outbox.add({ id: decision.id, path: "/annotation/decisions", body: decision, about: `${kindName(item.kind)} of “${item.payload.procedure.goal}”` });
     if (kind.checks) checks.shift();
     else cases.splice(at, 1);
-    at = Math.min(at, cases.length - 1);
-    if (cases.length || checks.length) draw();
-    else load().catch((error) => explain(error, page));
+    at = Math.max(Math.min(at, cases.length - 1), 0);
+    draw();
+    const isLast = !cases.length && !checks.length;
+    sent.catch(() => {}).then(() => isLast && load()).catch((error) => explain(error, page)); // what was refused, the outbox shows
   }
   function draw() {
     ownForm.replaceChildren();
@@ -92,7 +93,7 @@ export async function showAdjudication(page, app) {
     ownForm.prepend(h("p.coach", {}, `An expert's check: ${counted(checks.length, "item")} of a sample left. What you say is compared with the judges, and changes nothing.`));
   }
   function bulkBox() {
-    const threshold = h("input", { type: "number", min: 50, max: 100, value: 80, id: "threshold" });
+    const threshold = h("input", { type: "number", min: 50, max: 100, value: 80, id: "threshold", "aria-label": "Least agreement, in percent" });
     return h("section.panel.bulk", {}, h("h2", {}, "Many at once"), h("p.actions", {}, h("label", { for: "threshold" }, "Accept what most say where agreement is at least ", threshold, " %"),
       button("Accept", async () => {
         const { accepted } = await post("/annotation/adjudicate/bulk", { stage: stage.number, threshold: Number(threshold.value) / 100 });

@@ -1,9 +1,10 @@
 // Who said what when: every decision, newest first.
 
 import { get } from "../api.js";
-import { button, counted, h } from "../elements.js";
+import { button, counted, explain, h, put } from "../elements.js";
 import { answerView } from "./answers.js";
-import { kindName } from "./forms.js";
+import { kindName, question } from "./forms.js";
+import { changeSentence } from "./procedure.js";
 
 export const moment = (seconds) => {
   const date = new Date(seconds * 1000);
@@ -24,13 +25,27 @@ export async function showAudit(page) {
     next = found.next;
     more.hidden = next === null;
   }
+  /** What was asked, when somebody wants to know. */
+  function asked(one) {
+    const place = h("div.asked");
+    return h("details", { ontoggle: async () => {
+      if (place.childElementCount) return;
+      try {
+        const { item } = await get(`/annotation/items/${one.item}`);
+        const { procedure, change, step } = item.payload;
+        put(place, h("p", {}, question(item)), change ? changeSentence(change) : null, h("p.hint", {}, h("bdi", {}, procedure.goal), change || step ? `, step ${change?.step ?? step}: ${procedure.steps[(change?.step ?? step) - 1]}` : ""));
+      } catch (error) {
+        explain(error, place);
+      }
+    } }, h("summary", {}, kindName(one.kind)), place);
+  }
   function row(one) {
     const kind = one.undoes ? "undo" : one.adjudicates ? "ruling" : one.checks ? "check" : "judgement";
     return h(`tr${one.undone ? ".undone" : ""}`, {}, h("td", {}, moment(one.time)), h("td", {}, h("bdi", {}, people.get(one.author) ?? one.author), h("small", {}, ` ${one.author}`)),
-      h("td", {}, kindName(one.kind)), h("td", {}, one.undoes ? h("span.nothing", {}, "took back a decision") : answerView(one.kind, one.answer), one.undone ? h("small", {}, " taken back") : null),
+      h("td", {}, asked(one)), h("td", {}, one.undoes ? h("span.nothing", {}, "took back a decision") : answerView(one.kind, one.answer), one.undone ? h("small", {}, " taken back") : null),
       h("td", {}, kind), h("td.number", {}, one.seconds === null ? "—" : `${Math.round(one.seconds)} s`), h("td.number", {}, String(one.guideline)));
   }
   page.append(h("header.lead", {}, h("h1", {}, "Audit"), total),
-    h("div.scroll.audit", { tabindex: 0, role: "region", "aria-label": "Decisions" }, h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "Stage", "Answer", "Kind", "Time", "Guideline"].map((name) => h("th", { scope: "col" }, name)))), body)), more);
+    h("div.scroll.audit", { tabindex: 0, role: "region", "aria-label": "Decisions" }, h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "Asked", "Answer", "Kind", "Time", "Guideline"].map((name) => h("th", { scope: "col" }, name)))), body)), more);
   await load();
 }

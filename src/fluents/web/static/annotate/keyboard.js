@@ -66,7 +66,7 @@ export class Keyboard {
   showHelp(actions, save) {
     const here = new Map(actions.map(({ name, label }) => [name, label]));
     const said = h("p.hint", { role: "status" }, "Choose a key, then press the one you would rather use.");
-    const list = h("ul.key-list");
+    const list = h("ul.key-list"), others = h("ul.key-list");
     const changed = async (words) => {
       said.textContent = words;
       draw();
@@ -77,13 +77,13 @@ export class Keyboard {
       }
     };
     const draw = (focused = null) => {
-      const names = [...here.keys(), ...Object.keys(USUAL).filter((name) => !here.has(name))];
-      list.replaceChildren(...names.filter((name) => USUAL[name]).map((name) => {
-        const label = here.get(name) ?? USUAL[name][1];
-        const choose = button(sign(this.#keys[name]), () => take(name, label, choose), { kind: "key", "data-action": name, "aria-label": `${label}: ${sign(this.#keys[name])}, change` });
-        return h(`li${here.has(name) ? ".here" : ""}`, {}, choose, h("span", {}, label));
-      }));
-      list.querySelector(`[data-action="${focused}"]`)?.focus();
+      list.replaceChildren(...[...here].map(([name, label]) => row(name, label)));
+      others.replaceChildren(...Object.keys(USUAL).filter((name) => !here.has(name)).map((name) => row(name, USUAL[name][1])));
+      dialog.querySelector(`button[data-action="${focused}"]`)?.focus();
+    };
+    const row = (name, label) => {
+      const choose = button(sign(this.#keys[name]), () => take(name, label, choose), { kind: "key", "data-action": name, "aria-label": `${label}: ${sign(this.#keys[name])}, change` });
+      return h("li", {}, choose, h("span", {}, label));
     };
     const take = (name, label, choose) => {
       said.textContent = `Press the key for “${label}”; Escape leaves it as it is.`;
@@ -105,7 +105,7 @@ export class Keyboard {
         draw(name);
       });
     };
-    const dialog = h("dialog.panel.keys-dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), said, list,
+    const dialog = h("dialog.panel.keys-dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), said, list, h("details", {}, h("summary", {}, "Keys of other forms"), others),
       h("p.hint", {}, "In a text box, ", h("kbd", {}, "Enter"), " goes on to the next box and ", h("kbd", {}, "Ctrl Enter"), " is done with the item; ", h("kbd", {}, "Escape"), " leaves the box."),
       h("p.actions", {}, button("Close", () => dialog.close(), { kind: "primary", autofocus: true }), button("The usual keys", async () => {
         this.use({});

@@ -9,7 +9,7 @@ import { kindName } from "./forms.js";
 const LOOK = 5;
 const EXPORTS = { openpi: "OpenPI", "openpi-c": "OpenPI-C", openpi2: "OpenPI2.0", fluents: "fluents (JSONL)", history: "Full history" };
 
-const figure = (value, digits = 2) => (value === null || value === undefined ? "—" : value.toFixed(digits));
+const figure = (value) => (value === null || value === undefined ? "—" : value.toFixed(2).replace("-", "−"));
 const percent = (share) => (share === null || share === undefined ? "—" : `${(100 * share).toFixed(0)} %`);
 const table = (label, heads, rows) => h("div.scroll.figures", { tabindex: 0, role: "region", "aria-label": label },
   h("table", {}, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows)));
