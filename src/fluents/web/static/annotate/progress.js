@@ -15,11 +15,11 @@ const table = (label, heads, rows) => h("div.scroll.figures", { tabindex: 0, rol
   h("table", {}, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows)));
 const cells = (...values) => values.map((value, at) => (at === 0 ? h("th", { scope: "row" }, value) : h("td", {}, value)));
 
-export async function showProgress(page, app) {
+export function showProgress(page, app) {
   const stages = h("div"), agreement = h("div"), people = h("div");
   const invite = invitations();
   const settled = new Map(); // the agreement in stages that are done does not change
-  let timer, isOver = false;
+  let timer, isOver = false, latest = [];
   page.append(
     h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "Everything here is counted anew every few seconds.")),
     h("section", {}, h("h2", {}, "Stages"), stages, nextStage(app, refresh)),
@@ -47,11 +47,14 @@ export async function showProgress(page, app) {
     const opened = all.filter((stage) => stage.state !== "waiting");
     const everybody = await get("/annotation/people");
     const names = new Map(everybody.map((one) => [one.pseudonym, one.name]));
-    const agreed = Promise.all(opened.map(agreementOf));
     invite.know(everybody);
+    stages.replaceChildren(stageTable(all, opened, latest)); // how far it is, is known at once; agreement takes longer
     await Promise.all([
-      draw(stages, async () => [stageTable(all, opened, await agreed.catch(() => []))]),
-      draw(agreement, async () => agreementTables(opened.at(-1), (await agreed).at(-1), names)),
+      draw(agreement, async () => {
+        latest = await Promise.all(opened.map(agreementOf));
+        stages.replaceChildren(stageTable(all, opened, latest));
+        return agreementTables(opened.at(-1), latest.at(-1), names);
+      }),
       draw(people, async () => [peopleTable(everybody, await get("/annotation/pay"))]),
     ]);
   }
@@ -63,8 +66,7 @@ export async function showProgress(page, app) {
     }
     if (!isOver) timer = setTimeout(regularly, LOOK * 1000);
   }
-  await refresh();
-  timer = setTimeout(regularly, LOOK * 1000);
+  refresh().catch((error) => explain(error, page)).finally(() => (timer = setTimeout(regularly, LOOK * 1000)));
   return () => {
     isOver = true;
     clearTimeout(timer);
