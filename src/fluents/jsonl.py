@@ -81,7 +81,9 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
     version, kind = value.pop("fluents", None), value.pop("kind", None)
     if version is None or kind is None:
         fix = "convert published formats with `fluents data convert`"
-        raise InputError('not a fluents record: the keys "fluents" and "kind" are missing', where=where, fix=fix)
+        raise InputError(
+            'this is not a fluents record: the keys "fluents" and "kind" are missing', where=where, fix=fix
+        )
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         what = (
             f"this record has format version {version!r}, but this version of fluents reads only up to {FORMAT_VERSION}"
@@ -104,7 +106,7 @@ def parse_json(data: bytes, where: str) -> Any:
                 where=where,
                 fix="copy or create the file again",
             ) from None
-        raise InputError(f"malformed JSON: {error}", where=where) from None
+        raise InputError(f"malformed JSON: {error}", where=where, fix="correct the JSON at this place") from None
     _refuse_repeated_keys(data, where)
     return value
 
@@ -175,7 +177,8 @@ def _input_error(error: ValidationError, where: str) -> InputError:
     if first["type"] == "string_pattern_mismatch":
         what = f"{field} has no text"
     else:
-        what = f"{field}: {first['msg']}" if field else first["msg"]
+        said = first["msg"].removeprefix("Value error, ")
+        what = f"{field}: {said}" if field else said
     others = error.error_count() - 1
     more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
     return InputError(what + more, where=where)
@@ -196,7 +199,8 @@ def open_input(path: str | Path) -> IO[bytes]:
         raise InputError("no such file", where=path, fix="check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot open the file: {reason}", where=str(path)[:300]) from None
+        fix = "check the path, and that you may read the file"
+        raise InputError(f"cannot open the file: {reason}", where=str(path)[:300], fix=fix) from None
 
 
 def as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
@@ -306,7 +310,7 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
         raise InputError(
             f"cannot write the file: {error.strerror}",
             where=target,
-            fix="check that the folder exists and that you may write to it",
+            fix=_WRITABLE,
         ) from None
     try:
         with disk_errors_name(target):
@@ -331,7 +335,7 @@ def output_path(path: str | Path) -> Path:
         target.exists()
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop; ValueError: a NUL byte
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot write the file: {reason}", where=str(path)[:300]) from None
+        raise InputError(f"cannot write the file: {reason}", where=str(path)[:300], fix=_WRITABLE) from None
     if is_folder:
         what = "cannot write the file: a folder has this name"
         raise InputError(what, where=target, fix="give the name of a file in this folder")
@@ -349,6 +353,7 @@ def disk_errors_name(path: Path) -> Iterator[None]:
         raise
 
 
+_WRITABLE = "check that the folder exists and that you may write to it"
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -357,7 +362,7 @@ def open_output(path: Path, *, append: bool) -> IO[bytes]:
     try:
         return path.open("ab" if append else "wb")
     except OSError as error:
-        raise InputError(f"cannot write the file: {error.strerror}", where=path) from None
+        raise InputError(f"cannot write the file: {error.strerror}", where=path, fix=_WRITABLE) from None
 
 
 def write(records: Iterable[AnyRecord], path: str | Path) -> int:

@@ -71,7 +71,8 @@ class ResumableOutput:
                 fix="wait until that process has finished, or choose another `output`",
             ) from None
         except OSError as error:
-            raise InputError(f"cannot write the file: {error.strerror}", where=self.path) from None
+            fix = "check that you may write to this folder"
+            raise InputError(f"cannot write the file: {error.strerror}", where=self.path, fix=fix) from None
         try:
             self._open()
         except BaseException:
@@ -116,7 +117,7 @@ class ResumableOutput:
             raise InputError(
                 f"the text of {name} has changed since the run that you want to resume",
                 where=self.part if self.part.exists() else self.path,
-                fix="choose another `output`",
+                fix="to start over, choose another `output`",
             )
 
     def keep_steps(self, trace: Trace) -> None:
@@ -282,7 +283,9 @@ def _regular_file(path: str | Path) -> Path:
     target = jsonl.output_path(path)
     if not is_regular(path):
         raise InputError(
-            "`resume` works only if `output` is a regular file", where=target, fix="give a file as `output`"
+            "`resume` works only if `output` is a file, not a pipe or device",
+            where=target,
+            fix="give a file as `output`",
         )
     if not target.parent.is_dir():
         raise InputError("cannot write the file: no such folder", where=target, fix="create the folder")

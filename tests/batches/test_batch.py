@@ -271,7 +271,7 @@ def test_a_procedure_of_100_000_steps_fails_alone_or_is_done_if_it_may(tmp_path:
     path = lines(tmp_path / "long.jsonl", {"id": "long", "steps": steps}, {"id": "short", "steps": ["Stir."]})
     report = batch(path, tmp_path / "out", stages=["segment"], workers=1)
     assert report.failures == 1
-    assert "100,000 steps, more than `max_steps` 1,000" in str(served(tmp_path / "out")[0].error)
+    assert "100,000 steps, but `max_steps` is 1,000" in str(served(tmp_path / "out")[0].error)
     report = batch(path, tmp_path / "all", stages=["segment"], workers=1, max_steps=100_000)
     assert (report.failures, report.steps) == (0, 100_001)
 

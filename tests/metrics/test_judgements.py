@@ -187,7 +187,7 @@ HEADER = ",".join(FORM_COLUMNS)
     [
         (b"", "not a form"),
         (HEADER.replace(",", ";").encode() + b"\n", "not a form"),
-        (HEADER.encode() + b"\ntea,1,1,Boil.,a,perhaps\n", "must be yes or no"),
+        (HEADER.encode() + b"\ntea,1,1,Boil.,a,perhaps\n", "must contain yes or no"),
         (HEADER.encode() + b"\ntea,one,1,Boil.,a,yes\n", "the step must be a number"),
         (HEADER.encode() + b"\ntea,1,1,Boil.\n", "too few columns"),
         (HEADER.encode() + b"\ntea,1,1,Boil.,a,yes\ntea,1,1,Boil.,a,no\n", "listed twice in the form"),

@@ -80,11 +80,11 @@ def test_a_replayed_plan_is_a_trace() -> None:
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        (PLAN[1:], "(boil pot): its precondition does not hold"),
+        (PLAN[1:], "(boil pot): the precondition of this step does not hold"),
         (PLAN[:2], "the goal does not hold at the end of the plan"),
         ((PlanStep("fly"),), "the domain has no action fly"),
         ((PlanStep("boil", ("hob",)),), "(boil hob): hob is not of type kettle"),
-        ((PlanStep("boil"),), "(boil): boil takes 1 arguments"),
+        ((PlanStep("boil"),), "(boil): the action boil takes 1 argument"),
     ],
 )
 def test_what_is_no_plan_is_refused(steps: tuple[PlanStep, ...], message: str) -> None:
@@ -103,7 +103,7 @@ def test_unreachable_facts_are_named_down_to_what_no_action_brings_about() -> No
 
 def test_goals_that_exclude_each_other_are_named() -> None:
     found = search(World(*task(KETTLE.replace("(and (hot pot) (at pot shelf))", "(and (at pot sink) (at pot shelf))"))))
-    assert [one.reason for one in found.unreachable] == ["its parts can be reached one by one, never together"]
+    assert [one.reason for one in found.unreachable] == ["each part can be reached, but never all together"]
 
 
 @given(tasks())

@@ -84,7 +84,7 @@ def test_a_file_without_the_metadata_is_refused(tmp_path: Path, missing: str) ->
     other_type: str | list[str] = "a text" if isinstance(FACTS[missing], list) else ["a", "list"]
     for facts in (without, without | {missing: other_type}):
         file = write_file(tmp_path / "old.gguf", facts)
-        with pytest.raises(InputError, match=f"metadata of this adapter is missing {missing}\n"):
+        with pytest.raises(InputError, match=f"metadata of this adapter does not contain {missing}\n"):
             open_adapter(file)
 
 

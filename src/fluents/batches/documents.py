@@ -155,7 +155,8 @@ def _files_at(source: str) -> list[InputFile]:
             return [InputFile(system.unstrip_protocol(f"{path}/{name}"), name) for name in results]
         inside = sorted(system.find(path))
     except (ValueError, ImportError, OSError) as error:  # an unknown scheme, its package missing, no network
-        raise InputError(f"cannot read this path or URL: {error}", where=source[:300]) from None
+        fix = "check the path or URL, and that you may read it"
+        raise InputError(f"cannot read this path or URL: {error}", where=source[:300], fix=fix) from None
     root = PurePosixPath(path)
     names = [(file, PurePosixPath(file).relative_to(root)) for file in inside]
     found = [

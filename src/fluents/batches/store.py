@@ -58,7 +58,8 @@ class ShardStore:
         try:
             self.system, self.path = fsspec.core.url_to_fs(self.folder)
         except (ValueError, ImportError) as error:
-            raise InputError(f"cannot write to this path or URL: {error}", where=self.folder[:300]) from None
+            fix = "choose another folder as `out`"
+            raise InputError(f"cannot write to this path or URL: {error}", where=self.folder[:300], fix=fix) from None
         self.is_local = "file" in self.system.protocol
 
     def create(self) -> None:
@@ -75,7 +76,9 @@ class ShardStore:
                 "`out` must be a folder, but is a file", where=self.folder, fix="choose another name as `out`"
             ) from None
         except OSError as error:
-            raise InputError(f"cannot write to this folder: {error.strerror or error}", where=self.folder) from None
+            fix = "check that you may write to this folder, or choose another folder as `out`"
+            what = f"cannot write to this folder: {error.strerror or error}"
+            raise InputError(what, where=self.folder, fix=fix) from None
         probe = f".{sha256(str(time.time_ns()).encode()).hexdigest()[:8]}.probe"
         self.write(probe, b"")
         self.system.rm_file(self.of(probe))
@@ -101,7 +104,8 @@ class ShardStore:
             self.system.pipe_file(temporary, data)
             self.system.mv(temporary, self.of(name))
         except OSError as error:
-            raise InputError(f"cannot write the file: {error}", where=self.of(name)) from None
+            fix = "check that there is space on the disk, and that you may write to this folder"
+            raise InputError(f"cannot write the file: {error}", where=self.of(name), fix=fix) from None
 
     def append(self, name: str, line: bytes) -> None:
         """Add a line to a log. Where files cannot grow, there is no log."""

@@ -85,7 +85,7 @@ def ask(
     with (
         model_unless(method == "offline", options, progress, "with --method prompted") as model,
         open_judge(method, scale="rating" if question else "change", model=model) as judge,
-        report_parse_failures("these answers are missing in the output") as failures,
+        report_parse_failures("these answers are missing from the output") as failures,
     ):
 
         def work(one: Trace | Procedure | CrepeCase, events: tuple[str, ...]) -> CrepeCase:

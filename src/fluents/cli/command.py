@@ -80,7 +80,7 @@ def report_skipped(skipped: Sequence[FluentsError]) -> None:
     for error in skipped:
         tell(f"skipped: {error}")
     if skipped:
-        tell(f"skipped {counted(len(skipped), 'input')}; with --strict, the command stops at the first of them")
+        tell(f"skipped {counted(len(skipped), 'input')}; to stop at the first bad input instead, add --strict")
         raise typer.Exit(1)
 
 

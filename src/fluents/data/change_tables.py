@@ -66,7 +66,9 @@ def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str
             yield place[0], dict(zip(header, cells, strict=False))
     except csv.Error:
         raise InputError(
-            "cannot read the table: a cell is too long, or a quotation mark is not closed", where=place[0]
+            "cannot read the table: a cell is too long, or a quotation mark is not closed",
+            where=place[0],
+            fix="check the quotation marks in this row",
         ) from None
 
 

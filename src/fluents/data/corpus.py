@@ -44,6 +44,7 @@ LikelihoodLabel: TypeAlias = Literal["no change", "more likely", "less likely"]
 
 _STEP = re.compile(r"(\d{1,9})\. (\S.*)")
 _CLAIM = re.compile(r"(?:([TP])([1-9][0-9]{0,3})|F) (.*)")
+_HEAD_FIX = "begin each procedure with a line such as `## Make tea | cooking`"
 _CLAIM_LINE = "`T1 entity | attribute | before | after` (or P1, F or + instead of T1)"
 _LABELS: dict[str, LikelihoodLabel] = {"s": "no change", "m": "more likely", "l": "less likely"}
 
@@ -184,7 +185,7 @@ def _blocks(lines: Iterable[tuple[str, bytes]]) -> Iterator[tuple[_Line, list[_L
                 yield head, block
             head, block = (where, text.removeprefix("## ")), []
         elif head is None:
-            raise InputError("expected `## Goal | topic`", where=where)
+            raise InputError("expected `## Goal | topic`", where=where, fix=_HEAD_FIX)
         else:
             block.append((where, text))
     if head:
@@ -195,9 +196,11 @@ def _procedure(head: _Line, steps: list[str], seen: Counter[str]) -> Procedure:
     where, text = head
     goal, _, topic = (part.strip() for part in text.partition("|"))
     if not goal:
-        raise InputError("expected `## Goal | topic`", where=where)
+        raise InputError("expected `## Goal | topic`", where=where, fix=_HEAD_FIX)
     if not steps:
-        raise InputError("this procedure has no steps", where=where)
+        raise InputError(
+            "this procedure has no steps", where=where, fix="write the steps as lines `1. Text of the step`"
+        )
     made = id_from(goal)
     seen[made] += 1
     name = made if seen[made] == 1 else f"{made}-{seen[made]}"
@@ -215,7 +218,8 @@ def _step(line: str, number: int, where: str, others: str) -> str:
 def _change(text: str, step: int, where: str) -> StateChange:
     fields = [field.strip() for field in text.split("|")]
     if len(fields) != 4 or not all(fields):
-        raise InputError("expected `entity | attribute | before | after`", where=where)
+        fix = "write four fields, such as `kettle | temperature | cold | hot`"
+        raise InputError("expected `entity | attribute | before | after`", where=where, fix=fix)
     entity, attribute, before, after = fields
     return StateChange(step=step, entity=entity, attribute=attribute, before=before, after=after)
 

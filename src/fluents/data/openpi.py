@@ -121,7 +121,11 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
         last = 0
         for row in steps:
             if row.step <= last:
-                raise InputError(f"duplicate or misplaced id {row.procedure_id}{STEP_MARK}{row.step}", where=row.where)
+                raise InputError(
+                    f"duplicate or misplaced id {row.procedure_id}{STEP_MARK}{row.step}",
+                    where=row.where,
+                    fix="give every step once, and sort the lines by id",
+                )
             if row.step != last + 1 and row.has_text:
                 raise InputError(
                     f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}", where=row.where
@@ -293,5 +297,6 @@ def folder_rows(folder: Path) -> Iterator[OpenPIRow]:
 def _joined(columns: Iterable[Iterator[tuple[str, Any]]]) -> Iterator[OpenPIRow]:
     for lines in zip_longest(*columns):
         if None in lines:
-            raise InputError("the files have different numbers of lines", where=next(li[0] for li in lines if li))
+            where = next(li[0] for li in lines if li)
+            raise InputError("the files have different numbers of lines", where=where, fix="copy the files again")
         yield row(lines[0][0], *(line for _, line in lines))

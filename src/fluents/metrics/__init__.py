@@ -86,10 +86,9 @@ def score(metric: Metric, gold: Any, pred: Any, *, mode: Mode = "compat", **opti
     allowed = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
     for name in options:
         if name not in allowed:
-            known = ", ".join(f"`{option}`" for option in allowed if option != "mode") or "none"
-            raise UnknownNameError(
-                f"the metric {metric} has no option `{name}`", fix=f"options of this metric: {known}"
-            )
+            known = ", ".join(f"`{option}`" for option in allowed if option != "mode")
+            fix = f"this metric has these options: {known}" if known else f"leave out `{name}`"
+            raise UnknownNameError(f"the metric {metric} has no option `{name}`", fix=fix)
     sides = read_sides(metric, gold, pred, level=options.get("level", "entities"))
     taken = sides[1:] if METRICS[metric].needs == ("pred",) else sides
     return function(*taken, **options, **({"mode": mode} if "mode" in allowed else {}))
@@ -156,9 +155,9 @@ def _cases(records: Iterable[Any], where: str) -> Iterator[CrepeCase]:
     for record in records:
         if not isinstance(record, CrepeCase):
             raise InputError(
-                "not CREPE data: a record has no events",
+                "this is not CREPE data: a record has no events",
                 where=where,
-                fix="use a CREPE dataset, such as crepe:dev, or answers of `fluents ask`",
+                fix="give a CREPE dataset, such as crepe:dev, or the output of `fluents ask`",
             )
         yield record
 
@@ -166,5 +165,6 @@ def _cases(records: Iterable[Any], where: str) -> Iterator[CrepeCase]:
 def _traces(records: Iterable[Any], name: str) -> Iterator[Trace]:
     for record in records:
         if not isinstance(record, Trace):
-            raise InputError(f"`{name}` must contain traces, but contains {type(record).__name__}")
+            what = f"`{name}` must contain traces, but contains {type(record).__name__}"
+            raise InputError(what, fix=f"give a file or dataset with traces as `{name}`")
         yield record

@@ -105,7 +105,7 @@ LABELS, RUNS = "openpi2:labels", "openpi2-outputs:clusters"
 def _disagreements(gold: Groupings, runs: Sequence[Groupings]) -> tuple[str, ...]:
     if not any(gold.values()) or not runs:
         raise InputError(
-            "gold or predictions contain no clusters", fix="cluster the traces with `fluents canonicalise`"
+            "the gold or the predictions contain no clusters", fix="cluster the traces with `fluents canonicalise`"
         )
     found = []
     for run in runs:

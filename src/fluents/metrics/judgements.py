@@ -157,14 +157,16 @@ def hallucinations(path: str | Path) -> Score:
     empty: list[str] = []
     for where, line in _form_lines(path):
         if not (line["step"].isdecimal() and len(line["step"]) < 10):
-            raise InputError(f"the step must be a number, not {line['step']!r}", where=where)
+            fix = "restore the column `step` of the form"
+            raise InputError(f"the step must be a number, not {line['step']!r}", where=where, fix=fix)
         procedure, step = _shown(line["procedure"]), int(line["step"])
         if (procedure, step, line["answer"]) in seen:
-            raise InputError("this change is listed twice in the form", where=where)
+            raise InputError("this change is listed twice in the form", where=where, fix="delete one of the two lines")
         seen.add((procedure, step, line["answer"]))
         verdict = line["hallucinated"].strip().lower()
         if verdict and verdict not in _YES | _NO:
-            raise InputError(f"the column `hallucinated` must be yes or no, not {line['hallucinated']!r}", where=where)
+            what = f"the column `hallucinated` must contain yes or no, not {line['hallucinated']!r}"
+            raise InputError(what, where=where, fix="write yes or no")
         if not verdict:
             empty.append(where)
             continue
@@ -197,12 +199,14 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
             for line in table:
                 where = f"{path}:{table.line_num}"
                 if any(line[column] is None for column in FORM_COLUMNS):
-                    raise InputError("this line has too few columns", where=where)
+                    fix = f"each line needs the columns {', '.join(FORM_COLUMNS)}"
+                    raise InputError("this line has too few columns", where=where, fix=fix)
                 yield where, line
         except UnicodeDecodeError:
             raise InputError("the file is not UTF-8", where=path, fix="save the table as UTF-8") from None
         except csv.Error as error:
-            raise InputError(f"not a CSV table: {error}", where=path) from None
+            fix = "save the table as comma-separated values (CSV) in UTF-8, with its header"
+            raise InputError(f"this is not a CSV table: {error}", where=path, fix=fix) from None
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")

@@ -134,6 +134,7 @@ def load(folder: Path, device: str) -> Trained:
                 f"config.json describes the architecture {config.model_type}, but the checkpoint was trained with "
                 f"{card.arch}",
                 where=folder,
+                fix="restore the config.json that `fluents train neural` wrote",
             )
         codec = _codec(str(folder), config, True)
         network = Network(
@@ -206,7 +207,8 @@ def _tokenizer(source: str, offline: bool) -> Any:
             f"no usable tokenizer: {_first_line(error)}", where=source, fix="put tokenizer.json next to config.json"
         ) from None
     if tokenizer.eos_token_id is None or not tokenizer("a", add_special_tokens=False)["input_ids"]:
-        raise ModelFilesError("the tokenizer has no end token or no vocabulary", where=source)
+        what = "the tokenizer has no end token or no vocabulary"
+        raise ModelFilesError(what, where=source, fix="put the tokenizer of this model into the folder")
     return tokenizer
 
 
@@ -220,9 +222,11 @@ def _clear_errors(where: str) -> Iterator[None]:
             "the model does not fit into the memory of the GPU", where=where, fix="use a smaller model or another GPU"
         ) from None
     except SafetensorError as error:
-        raise ModelFilesError(f"the weights are damaged: {_first_line(error)}", where=where) from None
+        what = f"the weights are damaged: {_first_line(error)}"
+        raise ModelFilesError(what, where=where, fix="copy or train the model again") from None
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise ModelFilesError(f"the model cannot be loaded: {_first_line(error)}", where=where) from None
+        what = f"the model cannot be loaded: {_first_line(error)}"
+        raise ModelFilesError(what, where=where, fix="check the files of the model, or copy them again") from None
 
 
 def _first_line(error: Exception) -> str:

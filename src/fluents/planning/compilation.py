@@ -96,7 +96,8 @@ def compile_trace(
     the steps, so that they can only be taken as the text has them.
     """
     if not trace.changes:
-        raise InputError("the trace has no changes, so there is nothing to plan", where=trace.id)
+        fix = "track the procedure first"
+        raise InputError("the trace has no changes, so there is nothing to plan", where=trace.id, fix=fix)
     first, transitions, last = _history(trace)
     if goal:
         wanted = _worded_goal(goal, trace.id, first, transitions)

@@ -71,8 +71,8 @@ def _never(world: World, bits: _Bits, states: Iterable[int]) -> list[Unreachable
     clauses = {part: bits.clauses(part, {}) for part in parts}
     found = [part for part in parts if not any(_any(clauses[part], state) for state in states)]
     if found:
-        return [Unreachable(condition_pddl(part), "it holds in no state that can be reached") for part in found]
-    return [Unreachable(condition_pddl(world.problem.goal), "its parts can be reached one by one, never together")]
+        return [Unreachable(condition_pddl(part), "no state that can be reached makes it true") for part in found]
+    return [Unreachable(condition_pddl(world.problem.goal), "each part can be reached, but never all together")]
 
 
 def _any(clauses: Clauses, state: int) -> bool:

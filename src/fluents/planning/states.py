@@ -10,6 +10,7 @@ from typing import TypeAlias
 from fluents.errors import InputError
 from fluents.planning.model import EQUALS, OBJECT, Action, Atom, Condition, Domain, Problem, Typed
 from fluents.records import Procedure, Provenance, StateChange, Trace
+from fluents.text.names import counted
 
 State: TypeAlias = frozenset[Atom]
 """The facts that hold; every other one does not."""
@@ -78,7 +79,9 @@ class World:
         if action is None:
             raise InvalidPlanError(f"the domain has no action {step.action}")
         if len(step.arguments) != len(action.parameters):
-            raise InvalidPlanError(f"{step}: {step.action} takes {len(action.parameters)} arguments")
+            raise InvalidPlanError(
+                f"{step}: the action {step.action} takes {counted(len(action.parameters), 'argument')}"
+            )
         for name, variable in zip(step.arguments, action.parameters, strict=True):
             if not self.is_a(name, variable):
                 raise InvalidPlanError(f"{step}: {name} is not of type {' or '.join(variable.types)}")
@@ -88,7 +91,7 @@ class World:
         """The state that a step leads to. What becomes false does so before anything becomes true."""
         action, binding = self.bound(step)
         if not self.holds(action.precondition, state, binding):
-            raise InvalidPlanError(f"{step}: its precondition does not hold")
+            raise InvalidPlanError(f"{step}: the precondition of this step does not hold")
         added: set[Atom] = set()
         removed: set[Atom] = set()
         for effect in action.effects:

@@ -206,7 +206,7 @@ def of_others(drawn: Iterable[tuple[Procedure, T]], procedure: Procedure, count:
         raise InputError(
             f"`shots` is {count}, but `examples` contains {counted(len(others), 'other procedure')}",
             where=source or None,
-            fix="set `shots` lower, or `examples` to a larger file or dataset",
+            fix="lower `shots`, or set `examples` to a larger file or dataset",
         )
     return others
 

@@ -140,7 +140,8 @@ def compare(
 def _check(score: Score, resamples: int, level: float) -> None:
     if score.n_procedures < 2:
         raise InputError(
-            f"confidence intervals need at least two procedures, but this score is for only {score.n_procedures}"
+            f"confidence intervals need at least two procedures, but this score is for only {score.n_procedures}",
+            fix="score more procedures",
         )
     if resamples < 1 or not 0 < level < 1:
         raise InputError(
@@ -154,12 +155,18 @@ def _paired_totals(first: Score, second: Score) -> tuple[Floats, Floats]:
     differing = first.signature.differences(second.signature)
     if differing:
         told = ", ".join(f"{key} {ours} and {theirs}" for key, (ours, theirs) in differing.items())
-        raise InputError(f"these scores cannot be compared, because they were computed differently: {told}")
+        raise InputError(
+            f"these scores cannot be compared, because they were computed differently: {told}",
+            fix="compute both scores with the same settings",
+        )
     names, ours = first.statistics.by_procedure()
     other_names, theirs = second.statistics.by_procedure()
     place = {name: index for index, name in enumerate(other_names)}
     if place.keys() != set(names):
-        raise InputError("these scores cannot be compared, because they are for different procedures")
+        raise InputError(
+            "these scores cannot be compared, because they are for different procedures",
+            fix="score both systems on the same procedures",
+        )
     return ours, theirs[[place[name] for name in names]]
 
 

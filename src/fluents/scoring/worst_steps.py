@@ -49,7 +49,9 @@ def best_steps(score: Score, count: int, row: str = "rouge") -> list[StepPlace]:
 def _ranked(score: Score, count: int, row: str, *, lowest_first: bool) -> list[StepPlace]:
     statistics = score.statistics
     if f"{row}.f1" not in statistics.columns:
-        raise InputError(f"the metric {score.metric} does not compute an F1 by {row} for each step")
+        raise InputError(
+            f"the metric {score.metric} does not compute an F1 by {row} for each step", fix="choose another metric"
+        )
     f1, answers = statistics.column(f"{row}.f1"), statistics.column("gold") + statistics.column("predicted")
     sign = 1 if lowest_first else -1
     order = sorted(range(len(statistics)), key=lambda i: (sign * f1[i], -answers[i]))

@@ -79,7 +79,7 @@ def segment(
     goal = found_goal if goal is None else _tidy(goal)
     id = id_from(goal, steps[0]) if id is None else _tidy(id)
     if not id:
-        raise InputError("`id` is empty", where=source, fix="leave out `id`, and fluents makes an id from the goal")
+        raise InputError("`id` is empty", where=source, fix="leave out `id`: fluents then makes an id from the goal")
     return Procedure(id=id, goal=goal, steps=tuple(steps), source=None if source is None else readable(source))
 
 
@@ -225,7 +225,8 @@ def text_in(stream: IO[bytes], name: str) -> str:
     try:
         data = stream.read(MAX_TEXT_BYTES + 1)
     except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror}", where=name) from None
+        fix = "check that you may read the file"
+        raise InputError(f"cannot read the file: {error.strerror}", where=name, fix=fix) from None
     if len(data) > MAX_TEXT_BYTES:
         fix = "put each procedure in its own file"
         raise InputError(f"the file is larger than {MAX_TEXT_BYTES // 2**20} MB", where=name, fix=fix)

@@ -109,11 +109,12 @@ def read_adapter(path: Path) -> LoraMatrices:
     """The matrices of a GGUF adapter, packed or not."""
     reader = gguf.GGUFReader(str(unpacked(path)))
     if gguf.Keys.Adapter.LORA_ALPHA not in reader.fields:
-        raise InputError("this GGUF file is not a LoRA adapter", where=path)
+        raise InputError("this GGUF file is not a LoRA adapter", where=path, fix="choose another adapter")
     tensors = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in reader.tensors}
     names = [key.removesuffix(".lora_a") for key in tensors if key.endswith(".lora_a")]
     if not names or any(f"{name}.lora_b" not in tensors for name in names):
-        raise InputError("this LoRA adapter is incomplete: one of its matrices is missing", where=path)
+        what = "this LoRA adapter is incomplete: one of its matrices is missing"
+        raise InputError(what, where=path, fix="choose another adapter")
     pairs = {name: (tensors[f"{name}.lora_a"], tensors[f"{name}.lora_b"]) for name in names}
     return LoraMatrices(float(reader.fields[gguf.Keys.Adapter.LORA_ALPHA].contents()), pairs, path)
 

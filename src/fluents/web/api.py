@@ -92,7 +92,7 @@ def server(web: Web, request: Request) -> ServerInfo:
 def sign_in(web: Web, given: SignIn, request: Request) -> Response:
     """Exchange a token for a cookie, so that the page need not keep it."""
     if web.rules.tokens and digest(given.token) not in web.rules.tokens:
-        raise RefusedError(401, "invalid access token")
+        raise RefusedError(401, "invalid access token", "ask the operator of this server for a token")
     answer = Response(status_code=204)
     if web.rules.tokens:
         secure = request.url.scheme == "https"
@@ -310,7 +310,7 @@ async def restore_backup(web: Web, request: Request) -> Restored:
                         raise RefusedError(413, f"the backup is larger than {web.backup_bytes:,} bytes")
                     file.write(part)
         except TimeoutError:
-            raise RefusedError(408, "the upload of the backup took too long") from None
+            raise RefusedError(408, "the upload of the backup took too long", "upload the backup again") from None
         except ClientDisconnect:
             raise InputError("the upload of the backup was interrupted", fix="upload the backup again") from None
         file.seek(0)

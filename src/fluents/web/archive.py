@@ -266,7 +266,9 @@ def get_row(session: Session, table: type[_Row], row_id: str, *options: Any, loc
     if row is None:
         noun = _NOUNS[table]
         raise NotFoundError(
-            f"there is no {noun} with this id", where=row_id, fix=f"check the list of {noun}s: it may have been deleted"
+            f"there is no {noun} with this id",
+            where=row_id,
+            fix=f"check the list of {noun}s: this {noun} may have been deleted",
         )
     return row
 

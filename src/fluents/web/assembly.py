@@ -117,7 +117,7 @@ def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return _answer(422, str(first["msg"])[:500], where[:200])
+    return _answer(422, str(first["msg"]).removeprefix("Value error, ")[:500], where[:200])
 
 
 def _http_error(_: Request, error: Exception) -> Response:

@@ -34,6 +34,7 @@ BLOCK = 500
 """Rows that are read or written at once."""
 _BY_NAME = {table.__tablename__: table for table in TABLES}
 _NOT_A_BACKUP = "this file is not a backup, or is incomplete"
+_UNCHANGED = "upload the file that you downloaded as a backup, without changes"
 
 
 def written(store: Store) -> Iterator[bytes]:
@@ -73,12 +74,12 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
         with store.writing() as session, gzip.open(stream) as unpacked:
             lines = _parsed(cast(IO[bytes], unpacked))
             if next(lines, {}).get(HEADER) != VERSION:
-                raise InputError(_NOT_A_BACKUP, fix="upload the file that you downloaded as a backup, without changes")
+                raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED)
             known: set[tuple[str, str]] = set()
             ended = False
             for line in lines:
                 if ended:
-                    raise InputError(_NOT_A_BACKUP)
+                    raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED)
                 if "rows" in line:
                     ended = line["rows"] == count
                     continue
@@ -100,8 +101,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
         ArithmeticError,
         AttributeError,
     ):
-        what = "upload the file that you downloaded as a backup, without changes"
-        raise InputError(_NOT_A_BACKUP, fix=what) from None
+        raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED) from None
     except SQLAlchemyError:
         raise InputError("this backup is damaged: its parts do not fit together", fix="download it again") from None
     names = ("documents", "jobs", "traces", "corrections")
@@ -127,12 +127,12 @@ def _values(table: type[Base], row: Mapping[str, Any]) -> dict[str, Any]:
     for column in columns:
         value, kinds = found[column.name], _KINDS[column.type.python_type]
         if type(value) not in (*kinds, type(None)) or (value is None and not column.nullable):
-            raise InputError(_NOT_A_BACKUP)
+            raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED)
         if int in kinds and value is not None:
             moment(value) if float in kinds else range(2**31).index(value)
     for name in ("id", *(key.parent.name for key in table.__table__.foreign_keys)):
         if found.get(name) is not None and not re.fullmatch("[0-9a-f]{16}", found[name]):
-            raise InputError(_NOT_A_BACKUP)
+            raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED)
     for name, check in _CHECKS.items():
         if found.get(name) is not None:
             check(found[name])
@@ -175,6 +175,6 @@ def _insert(session: Session, table: type[Base], row: dict[str, Any], known: set
     if table is CorrectionRow:
         trace = session.get(TraceRow, row["trace_id"])
         if trace is None or not 1 <= row["step"] <= trace.steps:
-            raise InputError(_NOT_A_BACKUP)
+            raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED)
     session.execute(insert(table), [row])
     return True

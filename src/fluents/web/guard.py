@@ -154,7 +154,9 @@ class Guard:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         ours = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
         if not ours or site not in (None, "same-origin", "none"):
-            raise RefusedError(403, "requests from other websites must not change anything")
+            raise RefusedError(
+                403, "requests from other websites must not change anything", "use the page of this server"
+            )
 
     def _client(self, scope: Mapping[str, Any], headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
         """Who asks, as far as turns are concerned."""
@@ -196,7 +198,7 @@ class Guard:
                     if not message.get("more_body"):
                         break
         except TimeoutError:
-            raise RefusedError(408, "sending the request took too long") from None
+            raise RefusedError(408, "sending the request took too long", "send the request again") from None
         whole: Message | None = {"type": "http.request", "body": b"".join(parts), "more_body": False}
 
         async def again() -> Message:
@@ -209,7 +211,7 @@ class Guard:
         return again
 
     def _too_large(self) -> RefusedError:
-        return RefusedError(413, f"the request is larger than {self._rules.body_bytes:,} bytes")
+        return RefusedError(413, f"the request is larger than {self._rules.body_bytes:,} bytes", "send less at once")
 
 
 class _Answer:

@@ -122,7 +122,8 @@ class Store:
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise StoreError(f"cannot create the folder: {error.strerror}", where=file.parent) from None
+                fix = "choose another `store`"
+                raise StoreError(f"cannot create the folder: {error.strerror}", where=file.parent, fix=fix) from None
             engine = create_engine(self._url, connect_args={"timeout": BUSY, "check_same_thread": False})
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
@@ -139,7 +140,8 @@ class Store:
             except Timeout:
                 raise StoreError("another server is using this store", where=self.name, fix=fix) from None
             except OSError as error:
-                raise StoreError(f"cannot open the store: {error.strerror}", where=self.name) from None
+                fix = "check that you may write to this folder, or choose another `store`"
+                raise StoreError(f"cannot open the store: {error.strerror}", where=self.name, fix=fix) from None
             return
         try:
             self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")

@@ -149,7 +149,8 @@ def _from_file(path: Path) -> Adapter:
     try:
         sha256 = sha256_of(path)
     except OSError as error:
-        raise InputError(f"cannot read the adapter: {error.strerror or error}", where=path) from None
+        fix = "check that you may read the file"
+        raise InputError(f"cannot read the adapter: {error.strerror or error}", where=path, fix=fix) from None
     for shipped in ADAPTERS.values():
         if shipped.sha256 == sha256:
             return replace(shipped, path=path)
@@ -161,7 +162,7 @@ def _from_file(path: Path) -> Adapter:
     missing = [f"fluents.{name}" for name, v in values.items() if not isinstance(v, list if name in lists else str)]
     if missing:
         fix = "run the same `fluents train adapter` command again: it rewrites the file without training again"
-        raise InputError(f"the metadata of this adapter is missing {', '.join(missing)}", where=path, fix=fix)
+        raise InputError(f"the metadata of this adapter does not contain {', '.join(missing)}", where=path, fix=fix)
     facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
     return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
 
@@ -352,7 +353,7 @@ def _merge(base: Path, adapter: Path, out: Path) -> None:
 
     reader, lora = gguf.GGUFReader(str(base)), gguf.GGUFReader(str(adapter))
     if gguf.Keys.Adapter.LORA_ALPHA not in lora.fields:
-        raise InputError("this GGUF file is not a LoRA adapter", where=adapter)
+        raise InputError("this GGUF file is not a LoRA adapter", where=adapter, fix=_TRAINED)
     alpha = float(lora.fields[gguf.Keys.Adapter.LORA_ALPHA].contents())
     parts = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in lora.tensors}
     writer = _copy_head(reader, out)
