@@ -668,3 +668,6 @@ def test_every_view_has_no_serious_fault_and_fits_the_window(
             tab.goto(f"/?{view}")
             expect(tab.get_by_role("heading", level=1)).to_be_visible()
             picture(person, f"page-{view}")
+        for figures in ("Stages", "Agreement by person", "Agreement by item", "Outcome", "People"):
+            expect(tab.get_by_role("region", name=figures, exact=True)).to_be_visible()
+        expect(tab.get_by_role("alert")).to_have_count(0)

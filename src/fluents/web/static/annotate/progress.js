@@ -16,14 +16,15 @@ const table = (label, heads, rows) => h("div.scroll.figures", { tabindex: 0, rol
 const cells = (...values) => values.map((value, at) => (at === 0 ? h("th", { scope: "row" }, value) : h("td", {}, value)));
 
 export function showProgress(page, app) {
-  const stages = h("div"), agreement = h("div"), people = h("div");
+  const stages = h("div"), agreement = h("div"), outcome = h("div"), people = h("div");
   const invite = invitations();
   const settled = new Map(); // the agreement in stages that are done does not change
   let timer, isOver = false, latest = [];
   page.append(
     h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "Everything here is counted anew every few seconds.")),
     h("section", {}, h("h2", {}, "Stages"), stages, nextStage(app, refresh)),
-    h("section", {}, h("h2", {}, "Agreement and outcome"), agreement),
+    h("section", {}, h("h2", {}, "Agreement"), agreement),
+    h("section", {}, h("h2", {}, "Outcome"), outcome),
     h("section", {}, h("h2", {}, "People"), people, invite.element),
     h("section", {}, h("h2", {}, "Guideline"), guidelineBox(app)),
     h("section", {}, h("h2", {}, "Export"), exports()));
@@ -55,6 +56,7 @@ export function showProgress(page, app) {
         stages.replaceChildren(stageTable(all, opened, latest));
         return agreementTables(opened.at(-1), latest.at(-1), names);
       }),
+      draw(outcome, async () => outcomeTables(await get("/annotation/outcome"))),
       draw(people, async () => [peopleTable(everybody, await get("/annotation/pay"))]),
     ]);
   }
@@ -84,11 +86,10 @@ function stageTable(all, opened, agreed) {
 
 function agreementTables(stage, found, names) {
   if (!stage) return [];
-  const { expert, outcome, systems } = found;
+  const { expert } = found;
   return [
     h("p.hint", {}, `Stage ${stage.number}, ${kindName(stage.kind)}: by person, and the items on which people agree least.`), byPerson(found, names), byItem(found),
     expert?.items ? h("p", {}, `An expert checked ${counted(expert.items, "item")} and agrees with the outcome in ${percent(expert.share)}.`) : null,
-    outcomeTable(outcome), scoreTable(systems),
   ].filter(Boolean);
 }
 
@@ -104,8 +105,8 @@ function byItem({ by_item: all }) {
   return table("Agreement by item", ["Procedure", "Agreement"], least.slice(0, 10).map((one) => h("tr", {}, cells(h("bdi", {}, one.procedure), percent(one.agreement)))));
 }
 
-/** What the decisions so far leave of the data, and why the rest goes. */
-function outcomeTable({ before, after, removed, tallies, coverage, anchoring }) {
+/** What the decisions of a stage leave of the data so far, and why the rest goes. */
+function outcomeTables({ stage, kind, before, after, removed, tallies, coverage, anchoring, systems }) {
   const rows = [
     ...["procedures", "steps", "changes"].map((what) => [what, `${before[what]} → ${after[what]}`]),
     ...Object.entries(removed).map(([what, count]) => [`removed ${what}`, String(count)]),
@@ -113,7 +114,7 @@ function outcomeTable({ before, after, removed, tallies, coverage, anchoring }) 
     coverage === null ? null : ["coverage", percent(coverage)],
     anchoring ? ["pulled towards the draft", percent(anchoring.moved)] : null,
   ].filter(Boolean);
-  return table("What the stage leaves", ["So far", "Count"], rows.map((row) => h("tr", {}, cells(...row))));
+  return [h("p.hint", {}, `What stage ${stage}, ${kindName(kind)}, leaves so far.`), table("Outcome", ["What", "How many"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
 }
 
 function scoreTable(systems) {

@@ -89,7 +89,9 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   function nothingLeft() {
     const isFree = document.activeElement === document.body || place.contains(document.activeElement);
     const now = button("Look now", lookForMore);
-    wait(`${app.me.stage ? "Nothing is left for you at the moment. Thank you!" : "All stages are done. Thank you!"} The page looks for more by itself.`, h("p.actions", {}, now));
+    const isPrepared = !app.me.stage && app.me.stages.some(({ state }) => state === "waiting");
+    const words = app.me.stage ? "Nothing is left for you at the moment. Thank you!" : isPrepared ? "The next stage is being prepared." : "All stages are done. Thank you!";
+    wait(`${words} The page looks for more by itself.`, h("p.actions", {}, now));
     if (isFree) now.focus();
   }
 
@@ -152,7 +154,10 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     filling = true;
     try {
       if (!current) take(await ask());
-      if (!current && !isOver) nothingLeft();
+      if (!current && !isOver) {
+        await app.meet(); // how far the stage is, with the last decision
+        nothingLeft();
+      }
       if (current && outbox.wantsNext()) take(await ask());
     } finally {
       filling = false;
@@ -216,7 +221,6 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   }
   async function lookForMore() {
     if (current || document.hidden || outbox.entries().length) return;
-    await app.meet();
     await fill();
   }
   const regularly = (act, pause) => setInterval(() => act().catch(() => {}), pause * 1000); // no connection: again later
