@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Select, bindparam, exists, select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
 from fluents.annotation.items import Item
 from fluents.web.annotation_members import Member
@@ -27,6 +27,8 @@ LEASE = 900.0
 """Seconds for which a place is held."""
 LOOK_AGAIN = 30.0
 """Seconds after which all places are looked at again for somebody who found nothing to do."""
+FIRST_LOOK, LONG_LOOK = 50, 5000
+"""How many free places are looked at at first, and then at once."""
 END = 2**31 - 1
 """A position after all others."""
 TRIES = 5
@@ -183,11 +185,11 @@ class Places:
         with self._lock:
             mark = self._mark(member, stage)
             begin, unwanted = mark.position, {*mark.given_back, *besides}
-        place = _free(session, member, stage, begin, unwanted)
+        place = _locked(session, _candidates(session, member, stage, begin, unwanted))
         if place is None and mark.given_back:
             with self._lock:
                 mark.given_back.clear()
-            place = _free(session, member, stage, 0, besides)
+            place = _locked(session, _candidates(session, member, stage, 0, besides))
         with self._lock:
             mark.position = END if place is None else place.position
         return place
@@ -208,7 +210,7 @@ class Places:
             if known:
                 return
             begun = self._clock()
-            found = session.execute(_FREE, _values(member, now.number, 0, ())).scalar()
+            found = next(_candidates(session, member, now.number, 0, ()), None)
         with self._lock:
             mark.looked = begun
             mark.position = END if found is None else found.position
@@ -249,9 +251,11 @@ def own_place(session: Session, member: Member, item_id: str) -> PlaceRow | None
 
 def free_place(session: Session, member: Member, item_id: str) -> PlaceRow | None:
     """A free place of an item that the member may take."""
-    values = {"project": member.project, "item": item_id, "member": member.id}
-    found: PlaceRow | None = session.execute(_FREE_OF_ITEM, values).scalar()
-    return found
+    rows = session.execute(_PLACES_OF_ITEM, {"project": member.project, "item": item_id}).all()
+    values = {"project": member.project, "member": member.id, "apart": [row.apart for row in rows]}
+    if session.scalar(_OWN_APART, values) is not None:
+        return None
+    return _locked(session, (row for row in rows if row.holder is None))
 
 
 def _own(member: Member, item_id: str) -> Select[Any]:
@@ -260,42 +264,61 @@ def _own(member: Member, item_id: str) -> Select[Any]:
     )
 
 
-def _values(member: Member, stage: int, begin: int, unwanted: Collection[str]) -> dict[str, Any]:
-    return {
-        "project": member.project,
-        "member": member.id,
-        "stage": stage,
-        "begin": begin,
-        "unwanted": list(unwanted),
-    }
+def _candidates(session: Session, member: Member, stage: int, begin: int, unwanted: Collection[str]) -> Iterator[Any]:
+    """Free places from a position on that a member could take, in order.
+
+    In steps that a database can only do by an index: one query for all of it made PostgreSQL look at every place.
+    """
+    size = FIRST_LOOK
+    every: set[str] | None = None
+    while True:
+        values = {"project": member.project, "stage": stage, "begin": begin, "most": size}
+        rows = session.execute(_FREE, values).all()
+        mine = {"project": member.project, "member": member.id, "apart": [row.apart for row in rows]}
+        own = set(session.scalars(_OWN_APART, mine)) if every is None else every
+        yield from (row for row in rows if row.apart not in own and row.item_id not in unwanted)
+        if len(rows) < size:
+            return
+        begin, size = rows[-1].position + 1, LONG_LOOK
+        if every is None:  # many are not for this member: then all that are theirs are looked up at once
+            every = set(session.scalars(_ALL_APART, {"member": member.id}))
 
 
-def _free(session: Session, member: Member, stage: int, begin: int, unwanted: Collection[str]) -> PlaceRow | None:
-    found: PlaceRow | None = session.execute(_FREE_LOCKED, _values(member, stage, begin, unwanted)).scalar()
-    return found
+def _locked(session: Session, candidates: Iterable[Any]) -> PlaceRow | None:
+    """The first that is still free, and that nobody else's request is about to take."""
+    for row in candidates:
+        values = {"project": row.project_id, "item": row.item_id, "number": row.number}
+        place: PlaceRow | None = session.execute(_FREE_PLACE, values).scalar()
+        if place is not None:
+            return place
+    return None
 
 
-_other = aliased(PlaceRow)
-_HAS_ANOTHER = exists().where(
-    _other.project_id == PlaceRow.project_id, _other.apart == PlaceRow.apart, _other.holder == bindparam("member")
-)
-_FREE_OF_ITEM = (
-    select(PlaceRow)
-    .where(PlaceRow.project_id == bindparam("project"), PlaceRow.item_id == bindparam("item"))
-    .where(PlaceRow.holder.is_(None), ~_HAS_ANOTHER)
-    .order_by(PlaceRow.number)
-    .limit(1)
-    .with_for_update(skip_locked=True, of=PlaceRow)
-)
-_FREE = (  # built once: that takes longer than running it
-    select(PlaceRow)
+# Built once: that takes longer than running them.
+_FREE = (
+    select(PlaceRow.project_id, PlaceRow.item_id, PlaceRow.number, PlaceRow.apart, PlaceRow.position)
     .where(PlaceRow.project_id == bindparam("project"), PlaceRow.stage == bindparam("stage"))
     .where(PlaceRow.holder.is_(None), PlaceRow.position >= bindparam("begin"))
-    .where(PlaceRow.item_id.not_in(bindparam("unwanted", expanding=True)), ~_HAS_ANOTHER)
-    .order_by(PlaceRow.position)
-    .limit(1)
+    .order_by(PlaceRow.project_id, PlaceRow.stage, PlaceRow.holder, PlaceRow.position)  # as the index has them
+    .limit(bindparam("most"))
 )
-_FREE_LOCKED = _FREE.with_for_update(skip_locked=True, of=PlaceRow)
+_OWN_APART = select(PlaceRow.apart).where(
+    PlaceRow.project_id == bindparam("project"),
+    PlaceRow.apart.in_(bindparam("apart", expanding=True)),
+    PlaceRow.holder == bindparam("member"),
+)
+_ALL_APART = select(PlaceRow.apart).where(PlaceRow.holder == bindparam("member"))
+_FREE_PLACE = (
+    select(PlaceRow)
+    .where(PlaceRow.project_id == bindparam("project"), PlaceRow.item_id == bindparam("item"))
+    .where(PlaceRow.number == bindparam("number"), PlaceRow.holder.is_(None))
+    .with_for_update(skip_locked=True)
+)
+_PLACES_OF_ITEM = (
+    select(PlaceRow.project_id, PlaceRow.item_id, PlaceRow.number, PlaceRow.apart, PlaceRow.holder)
+    .where(PlaceRow.project_id == bindparam("project"), PlaceRow.item_id == bindparam("item"))
+    .order_by(PlaceRow.project_id, PlaceRow.item_id, PlaceRow.number)
+)
 
 
 def _answer(session: Session, member: Member, item_id: str) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, func, insert, select, text
 from sqlalchemy.orm import Session
 
 from fluents.annotation import stages
@@ -128,6 +128,9 @@ class ProjectStages:
             session.add(
                 StageRow(project_id=project.id, number=number, opened=time.time(), closed=None, items=count, left=None)
             )
+            session.flush()
+            if self._store.kind == "postgresql":  # or its plans are those for empty tables
+                session.execute(text("ANALYZE annotation_items, annotation_places"))
 
 
 def stage_outcome(session: Session, project: Project, number: int) -> StageOutcome:
