@@ -98,6 +98,25 @@ def test_two_items_in_hand_come_without_asking_for_the_same_twice(served: Served
     assert kept["next"] is None
 
 
+def test_a_decision_of_somebody_else_is_not_kept_under_my_name(served: ServedProject) -> None:
+    """In one browser, another window may have joined as another person before all decisions were sent."""
+    ann, ben = served.client("annotator"), served.client("annotator")
+    handed = ann.next()
+    given = {"id": new_decision(), "item": handed["item"]["id"], "answer": {"valid": True}}
+    mine = ann.call("GET", "/me")["member"]["id"]
+    ben.call("POST", f"/decisions?member={mine}", given, 401)
+    ann.call("POST", f"/decisions?member={mine}", given, 201)
+    assert ben.call("GET", "/mine") == []
+
+
+def test_names_that_were_not_sent_yet_are_offered_as_the_same(served: ServedProject) -> None:
+    ann = served.client("annotator")
+    asked = {"kind": "entity", "q": "coffee machine", "item": ann.next()["item"]["id"]}
+    assert ann.call("GET", "/suggest", params=asked) == []
+    [found] = ann.call("GET", "/suggest", params=asked | {"known": ["coffee maker", "spoon"]})
+    assert found["same_as"] == "coffee maker"
+
+
 def test_undo_takes_back_and_the_item_is_there_to_be_decided_again(served: ServedProject) -> None:
     client = served.client()
     item = client.next()

@@ -50,6 +50,7 @@ from fluents.web.resources import ErrorAnswer, SignIn
 ItemPath = Annotated[str, Path(pattern="^[0-9a-f]{20}$", examples=["0123456789abcdef0123"])]
 DecisionPath = Annotated[str, Path(pattern="^[A-Za-z0-9_-]{8,64}$", examples=["decision-0001"])]
 BesidesQuery = Annotated[list[Annotated[str, Query(pattern="^[0-9a-f]{20}$")]], Query(max_length=50)]
+KnownQuery = Annotated[list[Annotated[str, Query(max_length=300)]], Query(max_length=100)]
 NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing is left to do"}}
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -226,10 +227,12 @@ def suggest(
     item: Annotated[str, Query(pattern="^[0-9a-f]{20}$")],
     kind: SuggestedKind,
     q: Annotated[str, Query(max_length=300)] = "",
+    known: KnownQuery = [],  # noqa: B006 - FastAPI copies it
 ) -> list[SuggestionShown]:
     """Names or values that may be meant, and names that may mean the same. Those who write on their own are offered
-    only their own words, those of the text and the attributes of the design."""
-    found = services.suggestions.suggest(member, item, kind, q)
+    only their own words, those of the text and the attributes of the design. `known` are words of theirs that are not
+    sent yet."""
+    found = services.suggestions.suggest(member, item, kind, q, known)
     return [SuggestionShown(text=one.text, same_as=one.same_as, score=one.score) for one in found]
 
 

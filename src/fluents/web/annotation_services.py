@@ -64,9 +64,16 @@ def _services(request: Request) -> AnnotationServices:
 Annotating = Annotated[AnnotationServices, Depends(_services)]
 
 
-def _member(services: Annotating, request: Request) -> Member:
+def _member(
+    services: Annotating, request: Request, member: Annotated[str | None, Query(max_length=64)] = None
+) -> Member:
+    """Who asks. A client can say who it thinks that is: in one browser, another window may have joined as somebody
+    else, and what was decided before must not be kept under the wrong name."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    return services.member(given.strip() if scheme.lower() == "bearer" else request.cookies.get(COOKIE, ""))
+    found = services.member(given.strip() if scheme.lower() == "bearer" else request.cookies.get(COOKIE, ""))
+    if member not in (None, found.id):
+        raise RefusedError(401, "you are signed in as somebody else", "sign in as the member who decided this")
+    return found
 
 
 Someone = Annotated[Member, Depends(_member)]

@@ -54,12 +54,14 @@ class Suggestions:
     def __init__(self, store: Store, places: Places) -> None:
         self._store, self._places = store, places
 
-    def suggest(self, member: Member, item_id: str, kind: SuggestedKind, typed: str) -> list[Suggestion]:
-        """What may be meant by the beginning of a name or value."""
+    def suggest(
+        self, member: Member, item_id: str, kind: SuggestedKind, typed: str, unsent: Iterable[str] = ()
+    ) -> list[Suggestion]:
+        """What may be meant by the beginning of a name or value. `unsent` are words that stand in the member's form."""
         item = self._places.show(member, item_id).item
         with self._store.reading() as session:
             own = list(_words(_own_changes(session, member), kind))
-        used = dict.fromkeys([*own, *_words(_shown_changes(item), kind)])
+        used = dict.fromkeys([*unsent, *own, *_words(_shown_changes(item), kind)])
         wanted = fold(typed)
         offered = item.payload.get("offered", ()) if kind == "attribute" else ()
         text = _words_of_text(item) if kind == "entity" else ()
