@@ -543,8 +543,9 @@ def test_a_cut_connection_a_reload_and_a_lost_answer_lose_and_double_nothing(
             ann.tab.route("**/annotation/decisions*", trouble)
             ann.press("y")
             expect(ann.tab.locator(".lost")).to_be_visible()
+            ann.tab.reload()
+            expect(ann.tab.locator(".lost")).to_be_visible()
             ann.tab.unroute("**/annotation/decisions*")
-            ann.tab.reload()  # before it was sent again
             ann.saved()
             ann.has_item()
         listed = ann.tab.request.get("/api/v1/annotation/mine").json()
@@ -664,10 +665,12 @@ def test_every_view_has_no_serious_fault_and_fits_the_window(
         expect(tab.get_by_role("dialog")).to_be_visible()
         picture(person, "keys")
         tab.context.add_cookies([cookie_of(disputed(server, f"disputed-{width}"), "Olga", "owner")])
-        for view in ("guide", "audit", "adjudicate", "progress"):
+        for view in ("guide", "audit", "adjudicate"):
             tab.goto(f"/?{view}")
             expect(tab.get_by_role("heading", level=1)).to_be_visible()
             picture(person, f"page-{view}")
+        tab.goto("/?progress")
         for figures in ("Stages", "Agreement by person", "Agreement by item", "Outcome", "People"):
             expect(tab.get_by_role("region", name=figures, exact=True)).to_be_visible()
         expect(tab.get_by_role("alert")).to_have_count(0)
+        picture(person, "page-progress")
