@@ -1,4 +1,4 @@
-"""Annotation projects as their people meet them: a real server, a real browser, and no mouse."""
+"""Annotation projects as their people meet them: a real server, a real browser, and hardly ever a mouse."""
 
 from __future__ import annotations
 
@@ -399,6 +399,16 @@ def test_every_kind_of_item_is_decided_by_keys(browser: Browser, projects: dict[
         ann.saved()
         [kept] = ann.tab.request.get("/api/v1/annotation/mine").json()
         assert kept["answer"] == answer
+
+
+def test_names_are_grouped_by_dragging_too(browser: Browser, server: ServedProject) -> None:
+    served = project_beside(server, "entities", {}, FRIED.replace(procedure=FRIED.procedure.replace(id="g")))
+    with at_work(browser, served) as ann:
+        egg, groups = ann.tab.locator(".chip", has_text="egg"), ann.tab.locator(".group-of-names")
+        egg.drag_to(groups.first)
+        expect(groups).to_have_count(1)
+        egg.drag_to(ann.tab.locator(".alone"))
+        expect(groups).to_have_count(2)
 
 
 def test_writing_is_helped_by_what_was_written(browser: Browser, server: ServedProject) -> None:

@@ -18,6 +18,7 @@ export function clusterForm({ item, payload, answer, draft, keep, decide, cap })
   /** Put a name into a group; `to` is its number from 0, or null for a group of its own. */
   function put(name, to) {
     const from = placeOf(name);
+    if (from < 0) return; // something else was dropped here
     if (to === from || (to === null && state.groups[from].length === 1)) return;
     state.groups[from] = state.groups[from].filter((one) => one !== name);
     if (to === null) state.groups.splice(from + 1, 0, [name]);
