@@ -21,6 +21,14 @@ HOT = StateChange(step=1, entity="water", attribute="temperature", before="cold"
 
 RELEASED = {
     "again-1": "f03cc708eb42",
+    "annotate-certainty-1": "938eb6cf7f1a",
+    "annotate-expansions-1": "1207923a3d0a",
+    "annotate-hallucination-1": "b068055f5f60",
+    "annotate-pairs-1": "bbeec534dd54",
+    "annotate-procedure-1": "2dae2f5bcedf",
+    "annotate-select-1": "592daf65176a",
+    "annotate-steps-1": "6fe0de548bb5",
+    "annotate-vet-1": "8acf9bf706e2",
     "changes-of-1": "ee68f2580e27",
     "cluster-attributes-1": "5263edd75100",
     "cluster-entities-1": "101650041c3f",

@@ -6,18 +6,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from fluents import jsonl
 from fluents.cli import annotate_simulate
+from fluents.cli.annotate_model import DesignFile, Seed, StageList, model, project_design, simulate
 from fluents.cli.command import AsJson, show, show_json, tell
 from fluents.errors import InputError, needs_extra
 from fluents.text.names import counted
 
 if TYPE_CHECKING:
-    from fluents.annotation.design import ProjectDesign
     from fluents.records import Trace
     from fluents.web.store import Store
 
@@ -28,6 +28,8 @@ app = typer.Typer(
     help="Make datasets with people: projects, a server for annotators, exports. Needs the extra `web`.",
     no_args_is_help=True,
 )
+app.command()(model)
+app.command()(simulate)
 
 StoreOption = Annotated[
     str | None,
@@ -53,19 +55,8 @@ def new(
         list[str],
         typer.Argument(help="Procedures: texts, web pages, folders, files of traces, or datasets such as openpi:dev."),
     ],
-    stages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Stages in order, joined by commas: select, author, audit, vet, clean-procedures, clean-steps, "
-            "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct. A number after "
-            "a stage sets how many people decide on each item: vet:3.",
-        ),
-    ] = None,
-    design: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Read the stages and their settings from a JSON file instead of --stages."),
-    ] = None,
+    stages: StageList = None,
+    design: DesignFile = None,
     guideline: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Text that annotators see beside every item.")
     ] = None,
@@ -83,7 +74,7 @@ def new(
             help="Predictions to judge (stages `judge` and `hallucinations`). Repeat for several systems.",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything that is shuffled or sampled.")] = None,
+    seed: Seed = None,
     address: AddressOption = ADDRESS,
     store: StoreOption = None,
     as_json: AsJson = False,
@@ -99,7 +90,7 @@ def new(
     """
     from fluents.data.inputs import traces
 
-    chosen = _design(name, stages, design, guideline, consent, seed)
+    chosen = project_design(name, stages, design, guideline, consent, seed)
     drafts = list(_read_traces(draft)) if draft else []
     systems = {one: list(_read_traces(file)) for one, file in map(_system, system or ())}
     with _beside(store) as opened:
@@ -116,24 +107,6 @@ def new(
     print(f"created the project {project.name}: {counted(stage.items, 'item')} in stage 1")
     print(f"start the server:  fluents annotate serve{'' if store is None else f' --store {store}'}")
     print(f"then join as owner: {link}")
-
-
-def _design(
-    name: str, stages: str | None, file: Path | None, guideline: Path | None, consent: Path | None, seed: int | None
-) -> ProjectDesign:
-    from fluents.annotation.design import design_of, read_design
-
-    if (stages is None) == (file is None):
-        raise InputError("give either `stages` or `design`", fix="for example: --stages author,vet")
-    given: dict[str, Any] = {} if seed is None else {"seed": seed}
-    for field, path in (("guideline", guideline), ("consent", consent)):
-        if path is not None:
-            with jsonl.open_input(path) as stream:
-                given[field] = jsonl.decoded(stream.read(jsonl.MAX_LINE_BYTES), str(path))
-    if file is None:
-        return design_of(name, stages or "", **given)
-    with jsonl.wrong_shape_is_input_error("not a design of an annotation project", str(file)):
-        return read_design(file).replace(name=name, **given)
 
 
 def _system(given: str) -> tuple[str, str]:

@@ -1,0 +1,225 @@
+"""fluents annotate model | simulate"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fluents import jsonl
+from fluents.cli.command import AsJson, show, show_json, step_progress, tell, with_options
+from fluents.cli.model_options import ModelOptions, open_model, report_parse_failures
+from fluents.errors import InputError
+from fluents.text.names import counted
+
+if TYPE_CHECKING:
+    from fluents.annotation.design import ProjectDesign
+    from fluents.annotation.model_annotator import ModelAnnotator
+    from fluents.annotation.remote_project import RemoteProject
+
+StageList = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="Stages in order, joined by commas: select, author, audit, vet, clean-procedures, clean-steps, "
+        "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct. A number after "
+        "a stage sets how many people decide on each item: vet:3.",
+    ),
+]
+DesignFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Read the stages and their settings from a JSON file instead of --stages."),
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of everything that is shuffled or sampled.")]
+
+
+def project_design(
+    name: str,
+    stages: str | None,
+    file: Path | None,
+    guideline: Path | None = None,
+    consent: Path | None = None,
+    seed: int | None = None,
+) -> ProjectDesign:
+    """The design that the options describe."""
+    from fluents.annotation.design import design_of, read_design
+
+    if (stages is None) == (file is None):
+        raise InputError("give either `stages` or `design`", fix="for example: --stages author,vet")
+    given: dict[str, Any] = {} if seed is None else {"seed": seed}
+    for field, path in (("guideline", guideline), ("consent", consent)):
+        if path is not None:
+            with jsonl.open_input(path) as stream:
+                given[field] = jsonl.decoded(stream.read(jsonl.MAX_LINE_BYTES), str(path))
+    if file is None:
+        return design_of(name, stages or "", **given)
+    with jsonl.wrong_shape_is_input_error("not a design of an annotation project", str(file)):
+        return read_design(file).replace(name=name, **given)
+
+
+@with_options
+def model(
+    link: Annotated[
+        str,
+        typer.Argument(help="Link of an invitation; with --token-file also the address of the server alone."),
+    ],
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the new member. Default: the name of the model.")
+    ] = None,
+    agree: Annotated[bool, typer.Option("--agree", help="Agree to the terms of the project, if it has any.")] = False,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after N items.")] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the member's token in FILE; a file that is there is used instead of joining again.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    *,
+    options: ModelOptions,
+) -> None:
+    """Let a model work on a project as one of its annotators, until nothing is left for it in the open stage.
+
+    An embedded model (tiny, small, base; the default) writes changes; the built-in methods group names and rate
+    salience. A language model at --base-url does all this and gives verdicts, too. An item whose answer cannot be
+    read is left to others. Ctrl-C loses nothing.
+
+    Example: `fluents annotate model "http://127.0.0.1:8766/?join#CODE" --model small`
+
+    Example: `fluents annotate model LINK --model NAME --base-url http://127.0.0.1:8080/v1`
+    """
+    from fluents.annotation.model_annotator import NoModelAnswerError
+
+    decided = 0
+    with (
+        _annotator(options) as annotator,
+        _joined(link, name or options.model or "embedded model", token_file) as project,
+        report_parse_failures("these items are left to others") as failures,
+    ):
+        total = _begin(project, agree, limit)
+        left_out: list[str] = []
+        with step_progress("annotating", total) as progress:
+            while limit is None or decided < limit:
+                item = project.next(left_out)
+                if item is None:
+                    break
+                began = time.monotonic()
+                try:
+                    with project.holding(item):
+                        answer = annotator.answer(item)
+                except NoModelAnswerError as error:
+                    failures.append(error.what)
+                    left_out.append(item.id)
+                    project.release(item)
+                    continue
+                project.decide(item, answer, round(time.monotonic() - began, 3))
+                decided += 1
+                progress(decided, total)
+    if as_json:
+        show_json({"decided": decided, "left_out": len(failures)})
+    else:
+        tell(f"decided {counted(decided, 'item')}")
+
+
+@contextmanager
+def _annotator(options: ModelOptions) -> Iterator[ModelAnnotator]:
+    from fluents.annotation.model_annotator import open_model_annotator
+    from fluents.weights.base_weights import is_embedded
+
+    if options.model is None or is_embedded(options.model):
+        if options.base_url is not None and options.model is not None:
+            raise InputError(
+                f"`base_url` has no effect, because {options.model} is an embedded model",
+                fix="set `model` to the name of a model at the endpoint",
+            )
+        with open_model_annotator(model=options.model) as annotator:
+            yield annotator
+    else:
+        with open_model(options) as opened, open_model_annotator(opened) as annotator:
+            yield annotator
+
+
+@contextmanager
+def _joined(link: str, name: str, token_file: Path | None) -> Iterator[RemoteProject]:
+    from fluents.annotation.remote_project import RemoteProject
+
+    if token_file is not None and token_file.exists():
+        with jsonl.open_input(token_file) as stream:
+            token = stream.read(1000).decode("ascii", "replace").strip()
+        with RemoteProject(link, token) as project:
+            yield project
+        return
+    with RemoteProject.join(link, name) as project:
+        if token_file is not None:
+            with open(token_file, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                file.write(project.token + "\n")
+        yield project
+
+
+def _begin(project: RemoteProject, agree: bool, limit: int | None) -> int:
+    """How many items there are at most to decide; terms that nobody agreed to are an error."""
+    me = project.me()
+    if not me["consented"]:
+        if not agree:
+            terms = str(me["consent"])[:5000]
+            raise InputError(
+                f"the project asks its annotators to agree to this:\n\n{terms}\n", fix="add --agree if you do"
+            )
+        project.consent()
+    number = me["stage"]["number"] if me["stage"] else None
+    items = next((int(stage["items"]) for stage in me["stages"] if stage["number"] == number), 0)
+    return items if limit is None else min(items, limit)
+
+
+def simulate(
+    sources: Annotated[list[str], typer.Argument(help="Gold traces: files, or datasets such as openpi:dev.")],
+    stages: StageList = None,
+    design: DesignFile = None,
+    annotators: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Number of annotators.")] = 5,
+    miss: Annotated[
+        float, typer.Option(metavar="X", min=0, max=1, help="Fraction of the changes that an annotator does not see.")
+    ] = 0.3,
+    invent: Annotated[
+        float, typer.Option(metavar="X", min=0, max=1, help="Wrong changes that an annotator writes per right one.")
+    ] = 0.1,
+    flip: Annotated[
+        float, typer.Option(metavar="X", min=0, max=1, help="Fraction of questions that an annotator answers wrongly.")
+    ] = 0.1,
+    table: Annotated[
+        bool,
+        typer.Option(
+            "--table", help="Also show what the stages would keep with one to seven judges, at several errors."
+        ),
+    ] = False,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Use only the first N procedures.")] = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a project with scripted annotators who err at given rates, before anybody is paid.
+
+    The report says what each stage keeps, how much of it is right, how far the annotators agree and what it costs.
+
+    Example: `fluents annotate simulate openpi:dev --stages author,vet --annotators 6 --flip 0.15 --table`
+    """
+    from itertools import islice
+
+    from fluents.annotation.scripted_people import ErrorRates
+    from fluents.annotation.simulation import simulate as simulated
+    from fluents.annotation.simulation import simulation_view
+    from fluents.data.inputs import traces
+
+    chosen = project_design("simulation", stages, design, seed=seed)
+    gold = list(islice(traces(sources), limit))
+    rates = [ErrorRates(miss=miss, invent=invent, flip=flip)] * annotators
+    with step_progress("simulating", 0) as progress:
+        found = simulated(chosen, gold, rates, seed=seed or 0, table=table, progress=progress)
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        show(simulation_view(found))
