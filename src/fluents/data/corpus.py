@@ -56,13 +56,14 @@ def load(split: str) -> Iterator[Trace]:
     """The traces of a split: train, dev, test or judged."""
     if split == "judged":
         return (judged.trace for judged in judged_procedures())
-    return read_compact(FOLDER / f"{split}.txt", f"fluents:{split}")
+    name = f"{split}.txt.gz" if split == "train" else f"{split}.txt"  # what people review is smaller, and plain
+    return read_compact(FOLDER / name, f"fluents:{split}")
 
 
 def read_compact(path: str | Path, dataset: str | None = None) -> Iterator[Trace]:
     """The traces of a file in the compact form. Ids are made from the goals, with a number where a goal comes again."""
     seen: Counter[str] = Counter()
-    for head, lines in _blocks(read_lines(path)):
+    for head, lines in _blocks(_unpacked_lines(path)):
         steps: list[str] = []
         changes: list[StateChange] = []
         for where, line in lines:
