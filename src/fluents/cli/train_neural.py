@@ -42,8 +42,8 @@ class NeuralModelOptions:
         str | None,
         _MODEL(
             metavar="NAME",
-            help="With --model: stop if the model does not have this architecture, such as bart. Without --model: "
-            "architecture of the model to --download, which is gpt2, bart or t5.",
+            help="Architecture of the model, such as bart. With --model: stop if the model has another architecture. "
+            "With --download but without --model: download GPT-2 medium (gpt2), BART large (bart) or T5 base (t5).",
         ),
     ] = None
     model: Annotated[
@@ -77,8 +77,8 @@ class TrainingOptions:
     metric: Annotated[
         DevMetric,
         _TRAINING(
-            help="Metric that chooses the epoch to keep, on the dev data: loss, exact, bleu or rouge. With last, the "
-            "last epoch is kept."
+            help="Keep the epoch that is best on the dev data by this metric: loss, exact, bleu or rouge. Use last to "
+            "keep the last epoch instead."
         ),
     ] = "loss"
     patience: Annotated[int, _TRAINING(min=0, help="Stop after N epochs without improvement; 0 never stops early.")] = 0
