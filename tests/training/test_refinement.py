@@ -127,8 +127,12 @@ def test_what_cannot_be_refined_is_refused_before_the_work(tmp_path: Path) -> No
     for adapter, options, what in (
         ("both", {}, "version transcript-1 can be refined"),
         ("transcript-tiny", {"samples": 1}, "`samples` must be at least 2, not 1"),
-        ("transcript-tiny", {"data": tmp_path / "short.jsonl"}, "no procedure in `data` has 3 to 8 steps"),
-        ("transcript-tiny", {"judged": tmp_path / "short.txt"}, "no procedure in `judged` has 3 to 10 steps"),
+        (
+            "transcript-tiny",
+            {"data": tmp_path / "short.jsonl"},
+            "`data` contains no fully annotated procedure with 3 to 8 steps",
+        ),
+        ("transcript-tiny", {"judged": tmp_path / "short.txt"}, "`judged` contains no procedure with 3 to 10 steps"),
     ):
         given: dict[str, Any] = options
         with pytest.raises(InputError, match=what):

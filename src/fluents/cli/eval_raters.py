@@ -78,7 +78,7 @@ def agreement(
         from fluents.annotation.agreement import history_agreement
 
         if pred is not None:
-            raise InputError("`pred` works only without `stage`", fix="leave out one of them")
+            raise InputError("`pred` works only without `stage`", fix="leave out `pred` or `stage`")
         show_evaluation(history_agreement(gold, stage, raters=names, scope=scope, level=level), as_json)
         return
     from fluents.evaluation import evaluate

@@ -148,7 +148,8 @@ def _openpi(rows: Iterator[openpi.OpenPIRow], name: str, in_pieces: bool) -> Ite
 
 def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {jsonl.json_type(value)}", where=where)
+        fix = f"write one JSON object per line, for example:\n    {openpi.EXAMPLE}"
+        raise InputError(f"expected a JSON object, found {jsonl.json_type(value)}", where=where, fix=fix)
     return value
 
 

@@ -128,7 +128,9 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
                 )
             if row.step != last + 1 and row.has_text:
                 raise InputError(
-                    f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}", where=row.where
+                    f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}",
+                    where=row.where,
+                    fix="give all steps of a procedure, sorted by id",
                 )
             last = row.step
         yield _trace(procedure_id, steps, dataset)
@@ -207,7 +209,8 @@ def _procedure(procedure_id: str, rows: Sequence[OpenPIRow]) -> Procedure:
     for row, metadata in zip(rows, known, strict=True):
         step = metadata["query"] if "query" in metadata else _added_text(row, steps)
         if not isinstance(step, str) or not step.strip():
-            raise InputError(f"step {row.step} of {procedure_id} has no text", where=row.where)
+            what = f"step {row.step} of {procedure_id} has no text"
+            raise InputError(what, where=row.where, fix="write the text of the step as 'query'")
         steps.append(step)
         if row.question is not None and row.question != question_for(steps):
             questions[str(row.step)] = row.question  # two training questions do not follow from their steps
@@ -226,7 +229,9 @@ def _added_text(row: OpenPIRow, earlier: Sequence[str]) -> str:
     """The text of a step that its metadata lacks: what its question adds to the steps before it."""
     if row.question is None:
         raise InputError(
-            "this step has no text: it has neither 'question' nor 'query' in 'question_metadata'", where=row.where
+            "this step has no text: it has neither 'question' nor 'query' in 'question_metadata'",
+            where=row.where,
+            fix="add 'question', or 'query' in 'question_metadata'",
         )
     text = html.unescape(row.question.removesuffix(QUESTION_END))
     return text.strip().removeprefix(" ".join(earlier)).strip()

@@ -45,7 +45,8 @@ def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
         seen.add(procedure_id)
         for number, step in enumerate(steps, start=1):
             if step.step != number:
-                raise InputError(f"expected step {number} of {procedure_id}, found {step.step}", where=step.where)
+                what = f"expected step {number} of {procedure_id}, found step {step.step}"
+                raise InputError(what, where=step.where, fix="give all steps of a procedure, sorted by number")
         with wrong_shape_is_input_error("this step is not in the OpenPI-C format", steps[0].where):
             trace = _trace(procedure_id, steps, dataset)
         yield trace
@@ -66,7 +67,8 @@ def with_clusters(gold: Iterable[Trace], clustered: Iterable[tuple[str, dict[str
     numbers: dict[tuple[str, str], int] = {}
     for where, value in clustered:
         if len(value["answers"]) != len(value["answer_clusters"]):
-            raise InputError("`answers` and `answer_clusters` have different lengths", where=where)
+            what = "`answers` and `answer_clusters` have different lengths"
+            raise InputError(what, where=where, fix="give one cluster number for each answer")
         for sentence, cluster in zip(value["answers"], value["answer_clusters"], strict=True):
             numbers[value["id"], sentence] = cluster
     for trace in gold:

@@ -80,5 +80,6 @@ def _checked_key(key: str, where: str) -> str:
     """A key as it can stand in a header. Errors never show it."""
     key = key.strip()
     if not key or len(key) > MAX_KEY or not all("!" <= character <= "~" for character in key):
-        raise InputError("invalid API key: expected one line of letters, digits and punctuation", where=where)
+        what = "invalid API key: expected one line of letters, digits and punctuation"
+        raise InputError(what, where=where, fix="copy the key again, without quotation marks or spaces")
     return key

@@ -47,7 +47,9 @@ def clustering(
     said = _runs(pred, level)
     warnings = _disagreements(meant, said)
     if warnings and mode == "strict":
-        raise InputError("; ".join(warnings), fix="set `mode` to compat, to score only what both sides contain")
+        raise InputError(
+            "; ".join(warnings), fix="set `mode` to compat, to score only what is in both gold and predictions"
+        )
     columns = [f"{run}.{part}" for run in range(len(said)) for part in _Counts._fields]
     figures = _figures(len(said), mode)
     content = sorted((key, sorted(sorted(cluster) for cluster in grouping)) for key, grouping in meant.items())

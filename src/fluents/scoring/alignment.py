@@ -91,13 +91,18 @@ def _steps_of_trace(trace: Trace) -> Iterator[StepAnswers]:
 
 def _plain_step(item: object) -> StepAnswers:
     if not isinstance(item, (tuple, list)) or len(item) != 2:
-        raise InputError(f"expected traces or pairs (step id, sentences), found {type(item).__name__}")
+        raise InputError(
+            f"expected traces or pairs (step id, sentences), found {type(item).__name__}",
+            fix=f"give, for example, ('tea{STEP_MARK}1', ['temperature of water was cold before and hot afterwards'])",
+        )
     step_id, sentences = item
     if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
-        raise InputError("the answers of a step must be a list of strings", where=f"step {step_id}")
+        what = "the answers of a step must be a list of strings"
+        raise InputError(what, where=f"step {step_id}", fix="give one string for each change")
     procedure_id, mark, step = str(step_id).rpartition(STEP_MARK)
     if not (mark and step.isdecimal() and len(step) < 10):
-        raise InputError(f"the step id {step_id!r} is not of the form procedure{STEP_MARK}step")
+        what = f"the step id {step_id!r} is not of the form procedure{STEP_MARK}step"
+        raise InputError(what, fix=f"write, for example, tea{STEP_MARK}1")
     return StepAnswers(procedure_id, int(step), tuple(sentences))
 
 

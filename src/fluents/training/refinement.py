@@ -149,7 +149,7 @@ def refine_adapter(
         if _is_usable(trace, settings, settings.max_steps)
     ]
     if not annotated:
-        what = f"no procedure in `data` has {settings.min_steps} to {settings.max_steps} steps that are all annotated"
+        what = f"`data` contains no fully annotated procedure with {settings.min_steps} to {settings.max_steps} steps"
         raise InputError(what, fix="give other traces as `data`")
     with_claims = [] if judged is None else _judged(judged, settings)
     examples = [procedure.example for procedure in (*annotated, *with_claims)]
@@ -188,7 +188,7 @@ def _judged(source: str | Path, settings: RefinementSettings) -> list[RewardedPr
     ]
     if not found:
         most = settings.max_judged_steps
-        what = f"no procedure in `judged` has {settings.min_steps} to {most} steps and a true change"
+        what = f"`judged` contains no procedure with {settings.min_steps} to {most} steps and at least one true change"
         raise InputError(what, where=source, fix="give another file as `judged`")
     return found
 
