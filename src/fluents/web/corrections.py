@@ -82,7 +82,7 @@ def placed(trace: Trace, corrections: Sequence[Correction], given: CorrectionGiv
             raise InputError(f"the procedure has no step {given.step}", fix=f"give a step from 1 to {steps}")
         return len(changes), given.step
     if given.position is None or given.position >= len(changes):
-        raise InputError(
-            f"the trace has no change at position {given.position}", fix=f"give a position from 0 to {len(changes) - 1}"
-        )
+        what = f"the trace has no change at position {given.position}"
+        fix = f"give a position from 0 to {len(changes) - 1}" if changes else "choose a trace that has changes"
+        raise InputError(what, fix=fix)
     return given.position, changes[given.position].change.step
