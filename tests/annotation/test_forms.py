@@ -66,7 +66,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("vet", {}, "valid"),
     ("vet", {"valid": "yes"}, "valid"),
     ("vet", {"valid": 1}, "valid"),
-    ("vet", {"valid": True, "reason": "obscure"}, "no reason"),
+    ("vet", {"valid": True, "reason": "obscure"}, "judged valid"),
     ("vet", {"valid": False, "reason": "<script>"}, "reason"),
     ("vet", {"valid": True, "more": 1}, "more"),
     ("author", {"changes": [shown(BOILED, step=5)]}, "steps 1 to 4"),

@@ -13,14 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from pddl_strategies import tasks
 
 from fluents.data.datasets import load
 from fluents.errors import MissingExtraError
 from fluents.planning import planners
 from fluents.planning.fast_downward import UnifiedProblem
-from fluents.planning.grounding import Reachability
+from fluents.planning.grounding import Reachability, TooLargeError
 from fluents.planning.model import Domain, Problem
 from fluents.planning.planners import solve
 from fluents.planning.reader import read_pddl
@@ -109,7 +109,10 @@ def test_goals_that_exclude_each_other_are_named() -> None:
 @given(tasks())
 def test_no_plan_goes_where_the_relaxation_does_not(made: tuple[Domain, Problem]) -> None:
     world = World(*made)
-    found = search(world)
+    try:
+        found = search(world)
+    except TooLargeError:  # said so to the user: no answer to check
+        assume(False)
     if found.plan is None:
         assert found.unreachable
     else:

@@ -166,7 +166,7 @@ def _corrected(payload: Mapping[str, Any], values: Values) -> Values:
     if any(position >= len(draft) for position in sources):
         raise WrongShape("a change comes from a position that the draft does not have")
     if payload["blind_first"] != (values["blind"] is not None):
-        raise WrongShape("`blind` must be given exactly if the draft is shown after a blind pass")
+        raise WrongShape("`blind` is required if the draft is shown after a blind pass, and not allowed otherwise")
     if values["blind"] is not None:
         values["blind"] = _changes(payload, values["blind"], most=MAX_ADDED)
     return values
@@ -207,7 +207,7 @@ def is_writable(change: StateChange) -> bool:
 
 def _vetted(payload: Mapping[str, Any], values: Values) -> Values:  # noqa: ARG001
     if values["valid"] and values["reason"] is not None:
-        raise WrongShape("a valid change has no reason why it is invalid")
+        raise WrongShape("a change judged valid cannot also have a reason for being invalid")
     return values
 
 
