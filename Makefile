@@ -45,6 +45,7 @@ check: setup
 	$(BIN)/lint-imports
 
 # What takes minutes to show. The web application: 50 visitors for a minute, 1,000 jobs, 2,000 requests made from its schema.
+# Annotation: 50 annotators for a minute and kill -9 of the server 20 times, on SQLite and PostgreSQL.
 # Batch runs: kill -9 at 20 random moments, resumed each time. Each ends by itself; the first that fails ends all.
 soak: setup
 	for file in benchmarks/soak_*.py; do $(BIN)/python $$file || exit 1; done

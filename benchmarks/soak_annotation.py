@@ -1,13 +1,14 @@
 """Annotation under load, on loopback, on SQLite and PostgreSQL. Ends by itself; status 1 if a bound is missed.
 
-    python benchmarks/soak_annotation.py                                              # as `make soak` runs it
-    python benchmarks/soak_annotation.py --annotators 5 --seconds 3 --items 200 --kills 2    # the short form
+    python benchmarks/soak_annotation.py                                                # as `make soak` runs it
+    python benchmarks/soak_annotation.py --annotators 5 --seconds 3 --items 200 --kills 2 --calls 100       # shorter
 
 Server and annotators share two cores. Annotators take an item, think for about a second and decide; now and then they
 undo, give an item back, or send a decision again as if its answer had been lost. An owner looks at progress and
 agreement meanwhile. Then the server is killed (kill -9) again and again while people write as fast as they can; each
 time, what was not acknowledged is sent again to the next server, as the page does. At the end the history must have
-every acknowledged decision exactly once, and no item may have had more holders than judges.
+every acknowledged decision exactly once, and no item may have had more holders than judges. Last, requests made from
+the API's own schema must not find an error of the server.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import json
 import os
 import random
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -68,6 +70,8 @@ class Findings:
     """Decisions in the history that nobody sent, or that say something else."""
     decisions: int = 0
     """In the history."""
+    statuses: Counter[int] = field(default_factory=Counter)
+    """Of requests made from the schema."""
 
     @property
     def p95(self) -> float:
@@ -327,7 +331,18 @@ def count(store: str, folder: Path, found: Findings) -> None:
     found.crowded += sum(len(authors) > JUDGES for authors in standing.values())
 
 
-def soak(store: str, *, annotators: int, seconds: float, items: int, kills: int) -> Findings:
+def call_by_schema(store: str, calls: int, found: Findings) -> None:
+    """Requests made from the API's own schema must not find an error of the server."""
+    call = runpy.run_path(str(ROOT / "benchmarks" / "soak_web.py"))["call_by_schema"]
+    with server(store) as (address, _):
+        [owner] = asyncio.run(joined(address, invitation(store, "owner", 1), 1, found))
+        headers = {"Authorization": f"Bearer {owner.token}"}
+        with httpx.Client(base_url=address, headers=headers, timeout=60) as client:
+            item = client.post(f"{API}/next", json={}).json()["item"]["id"]
+        call(address, calls, found, {"item_id": item}, headers)
+
+
+def soak(store: str, *, annotators: int, seconds: float, items: int, kills: int, calls: int) -> Findings:
     """All of it on one store, which must be empty."""
     found = Findings()
     with tempfile.TemporaryDirectory(prefix="fluents-soak-") as folder:
@@ -336,6 +351,7 @@ def soak(store: str, *, annotators: int, seconds: float, items: int, kills: int)
             asyncio.run(annotate(address, store, annotators, seconds, found))
         kill_again_and_again(store, kills, found)
         count(store, Path(folder), found)
+        call_by_schema(store, calls, found)
     return found
 
 
@@ -352,6 +368,7 @@ def report(name: str, found: Findings) -> None:
         f"{name}: lost {found.lost}, doubled {found.doubled}, strange {found.strange}, items with too many holders "
         f"{found.crowded}, errors {len(found.errors)}"
     )
+    print(f"{name}: {found.statuses.total():,} calls by the schema: {dict(sorted(found.statuses.items()))}")
     for bound in found.missed():
         print(f"{name} missed: {bound}")
 
@@ -362,6 +379,7 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=60.0)
     options.add_argument("--items", type=int, default=100_000)
     options.add_argument("--kills", type=int, default=20)
+    options.add_argument("--calls", type=int, default=1000)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     given = vars(options.parse_args())

@@ -191,7 +191,9 @@ def _resident(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
-def call_by_schema(address: str, count: int, found: Findings) -> None:
+def call_by_schema(
+    address: str, count: int, found: Findings, known: dict[str, str], headers: dict[str, str] | None = None
+) -> None:
     """Requests that schemathesis makes from the API's schema, good and bad; half of the ids are of what is there."""
     import schemathesis
     from schemathesis import GenerationMode
@@ -199,8 +201,6 @@ def call_by_schema(address: str, count: int, found: Findings) -> None:
 
     schema = schemathesis.openapi.from_url(f"{address}api/v1/openapi.json")
     operations = [one.ok() for one in schema.get_all_operations() if isinstance(one, Ok)]
-    with httpx.Client(base_url=address, timeout=120) as client:
-        known = _known(client)
     for number in itertools.count():
         for operation in operations:
             left = count - sum(found.statuses.values())
@@ -208,10 +208,12 @@ def call_by_schema(address: str, count: int, found: Findings) -> None:
                 return
             mode = GenerationMode.NEGATIVE if number % 2 else GenerationMode.POSITIVE
             cases = operation.as_strategy(generation_mode=mode)
-            _call(cases, min(left, PER_OPERATION), number, known, found)
+            _call(cases, min(left, PER_OPERATION), number, known, found, headers)
 
 
-def _call(cases: Any, count: int, number: int, known: dict[str, str], found: Findings) -> None:
+def _call(
+    cases: Any, count: int, number: int, known: dict[str, str], found: Findings, headers: dict[str, str] | None
+) -> None:
     """So many requests of one kind."""
 
     @seed(number)
@@ -230,7 +232,7 @@ def _call(cases: Any, count: int, number: int, known: dict[str, str], found: Fin
             if case.path == "/api/v1/compare":
                 case.query = {"gold": known["trace_id"], "pred": known["trace_id"]}
         try:
-            status = case.call(timeout=120).status_code
+            status = case.call(timeout=120, headers=headers).status_code
         except OSError:  # as those of requests are: a body that was refused before it was sent whole
             status = CUT_OFF
         found.statuses[status] += 1
@@ -241,13 +243,14 @@ def _call(cases: Any, count: int, number: int, known: dict[str, str], found: Fin
         call()
 
 
-def _known(client: httpx.Client) -> dict[str, str]:
+def known_ids(address: str) -> dict[str, str]:
     """The ids of a document, a job and a trace."""
     text = SOUP.with_suffix(".md").read_text(encoding="utf-8")
-    document = client.post("/api/v1/documents", json={"text": text}).json()["id"]
-    job = client.post(f"/api/v1/documents/{document}/jobs", json={}).json()["id"]
-    client.get(f"/api/v1/jobs/{job}/events")
-    trace = client.get(f"/api/v1/jobs/{job}").json()["trace"]
+    with httpx.Client(base_url=address, timeout=120) as client:
+        document = client.post("/api/v1/documents", json={"text": text}).json()["id"]
+        job = client.post(f"/api/v1/documents/{document}/jobs", json={}).json()["id"]
+        client.get(f"/api/v1/jobs/{job}/events")
+        trace = client.get(f"/api/v1/jobs/{job}").json()["trace"]
     return {"document_id": document, "job_id": job, "trace_id": trace}
 
 
@@ -259,7 +262,7 @@ def soak(visitors: int, seconds: float, jobs: int, calls: int) -> Findings:
             asyncio.run(visit(address, seconds, visitors, found))
             asyncio.run(run_jobs(address, pid, jobs, found))
         with server(Path(folder)) as (address, _):
-            call_by_schema(address, calls, found)
+            call_by_schema(address, calls, found, known_ids(address))
     return found
 
 

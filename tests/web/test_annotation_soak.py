@@ -15,11 +15,13 @@ SOAK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "soak_annot
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # those of schemathesis are its own
 def test_no_decision_is_lost_or_doubled_and_no_place_held_twice_even_if_the_server_is_killed(
     store_address: str,
 ) -> None:
-    found = SOAK["soak"](store_address, annotators=6, seconds=4, items=2000, kills=3)
+    found = SOAK["soak"](store_address, annotators=6, seconds=4, items=2000, kills=3, calls=100)
     assert found.errors == []
     assert found.kills == 3
+    assert found.statuses.total() == 100
     assert len(found.acknowledged) > 30
     assert (found.lost, found.doubled, found.strange, found.crowded) == (0, 0, 0, 0)

@@ -21,6 +21,8 @@ from fluents.web.store import NotFoundError, Store, new_id
 
 RANKS: Mapping[Role, int] = {"annotator": 0, "adjudicator": 1, "owner": 2}
 """Whoever has a role may do all that those before it may."""
+INVITATION_SECONDS = 30 * 86400.0
+"""For which an invitation can be used."""
 
 
 class InvitationError(FluentsError):
@@ -81,8 +83,8 @@ class Members:
         with self._store.writing() as session:
             chosen = select(InvitationRow).where(InvitationRow.code == digest(code)).with_for_update()
             invitation = session.scalar(chosen)
-            if invitation is None or invitation.uses < 1:
-                what = "this invitation is not valid" if invitation is None else "this invitation was used up"
+            if invitation is None or invitation.uses < 1 or invitation.created < time.time() - INVITATION_SECONDS:
+                what = "this invitation is used up or too old" if invitation else "there is no such invitation"
                 raise InvitationError(what, fix="ask the owner of the project for a new link")
             invitation.uses -= 1
             if invitation.member_id is not None:
