@@ -95,3 +95,13 @@ def test_a_person_who_ignores_the_draft_does_not_move() -> None:
     found = run(one_stage("correct", blind_first=True), [TEA_TRACE], lambda *_: answer).anchoring
     assert found is not None
     assert (found.moved, found.adopted, found.given_up) == (0, 0, 0)
+
+
+def test_an_adjudicator_is_not_paid_for_the_changes_of_others() -> None:
+    design = one_stage("author", pay={"per_item": 0.5, "per_change": 1})
+    [item] = items(design, 1, [BARE])
+    notebook = Notebook()
+    notebook.note(item, "A", {"changes": [shown(BOILED), shown(POURED)]})
+    notebook.note(item, "B", {"changes": [shown(BOILED), shown(POURED)]}, adjudicates=True)
+    paid = pay_of(design, [item], notebook.decisions)
+    assert [(one.author, one.changes, one.amount) for one in paid] == [("A", 2, 2.5), ("B", 0, 0.5)]

@@ -11,6 +11,7 @@ from fluents.annotation import Decision, Item, check_answer, design_of, expert_s
 from fluents.annotation.design import STAGE_KINDS
 from fluents.annotation.items import ItemAnswers, standing
 from fluents.annotation.judging import system_scores
+from fluents.annotation.labels import majority_answer
 from fluents.errors import InputError
 from fluents.records import EntityCluster, Procedure, Trace
 
@@ -244,6 +245,31 @@ def test_systems_are_judged_blind_and_scored_apart() -> None:
         "gold": {"correct": 1, "no change": 0, "nonsense": 0, "missing": 1},
         "one": {"correct": 1, "no change": 0, "nonsense": 1, "missing": 1},
         "two": {"correct": 0, "no change": 1, "nonsense": 0, "missing": 2},
+    }
+
+
+def test_a_system_that_is_silent_on_a_step_misses_what_is_right_there() -> None:
+    """Also if it says nothing at all; a step that it does not cover is not held against it."""
+    systems = {"silent": [TEA_TRACE.replace(changes=())], "partial": [TEA_TRACE.replace(changes=(), covered=(2,))]}
+    gold = TEA_TRACE.replace(changes=(BOILED,))
+    found = run(one_stage("judge"), [gold], lambda *_: {"verdicts": ["right"], "missing": []}, systems=systems)
+    scores = {name: score.rows["missing"]["count"] for name, score in system_scores(found.answers).items()}
+    assert scores == {"gold": 0, "silent": 1}
+
+
+def test_what_most_say_of_a_step_includes_what_most_miss() -> None:
+    """In other letters, too; what one judge alone misses is not in it."""
+    said = {"A": ["stove"], "B": ["the Stove"], "C": ["pot"]}
+    verdicts = {"A": "right", "B": "right", "C": "nonsense"}
+
+    def say(_: Item, author: str) -> dict[str, Any]:
+        missing = [{"entity": name, "attribute": "power"} for name in said[author]]
+        return {"verdicts": [verdicts[author]], "missing": missing}
+
+    found = run(one_stage("judge", judges=3), [TEA_TRACE.replace(changes=(BOILED,))], say)
+    assert majority_answer(found.answers[0]) == {
+        "verdicts": ["right"],
+        "missing": [{"entity": "stove", "attribute": "power"}],
     }
 
 

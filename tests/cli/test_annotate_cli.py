@@ -179,6 +179,19 @@ def test_an_item_without_a_readable_answer_is_left_to_others(run: Run, store: st
         assert served.client().next() is not None
 
 
+def test_a_model_that_can_answer_nothing_stops(run: Run, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if there are more such items than a request to the server can name."""
+    from fluents.annotation import remote_project
+
+    monkeypatch.setattr(remote_project, "MAX_BESIDES", 1)
+    with (
+        annotated(store, "vet", [TEA.replace(changes=(HOT, WET))]) as served,
+        FaultyServer(lambda _: "I cannot say.") as endpoint,
+    ):
+        options = ["--model", "shy", "--base-url", endpoint.base_url, "--no-cache", "--json"]
+        assert run("annotate", "model", served.link(), *options).json == {"decided": 0, "left_out": 2}
+
+
 def test_a_model_agrees_to_terms_only_if_told_to(run: Run, store: str) -> None:
     from fluents.annotation.design import design_of
 

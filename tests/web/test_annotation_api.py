@@ -356,3 +356,54 @@ def test_the_schema_names_every_route_and_the_page_is_served(served: ServedProje
         assert json.dumps(paths).count("operationId") >= 20
         for path in ("/", "/annotate"):
             assert "<title>" in client.get(path).text
+
+
+def test_the_same_request_to_close_a_stage_closes_one_stage(served: ServedProject) -> None:
+    """Whoever presses twice, or sends it again after a lost answer, must not close the stage that follows."""
+    owner = served.client("owner")
+    owner.call("POST", "/stages/open", {"force": True, "stage": 1})
+    owner.call("POST", "/stages/open", {"force": True, "stage": 1}, 409)
+    assert [stage["state"] for stage in owner.call("GET", "/progress")] == ["done", "open"]
+
+
+def test_many_at_once_leaves_rulings_alone_that_are_newer_than_the_figures(
+    served: ServedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fluents.web.annotation_figures.QUICK", -1)
+    monkeypatch.setattr("fluents.web.annotation_figures.REST", 10**9)
+    adjudicator = served.client("adjudicator")
+    for judge, valid in ((served.client(), valid) for valid in (True, True, False)):
+        while (item := judge.next()) is not None:
+            judge.decide(item, {"valid": valid})
+    first, _ = adjudicator.call("GET", "/disagreements")["items"]
+    adjudicator.decide(first["item"]["id"], {"valid": False}, adjudicates=True)
+    assert adjudicator.call("POST", "/adjudicate/bulk", {"threshold": 0.5}) == {"accepted": 1}
+    rulings = [one for one in served.client("owner").call("GET", "/audit")["items"] if one["adjudicates"]]
+    assert [one["answer"]["valid"] for one in rulings if one["item"] == first["item"]["id"]] == [False]
+
+
+def test_an_undo_that_is_sent_again_after_the_lease_ended_is_acknowledged(tmp_path: Path) -> None:
+    """The first answer was lost; somebody else has the item now."""
+    settings = AnnotationSettings(lease_seconds=0.05)
+    with annotated(tmp_path / "annotation.sqlite", "vet:1", [changed(HOT)], settings) as served:
+        ann, bob = served.client(), served.client()
+        kept = ann.decide(ann.next(), {"valid": True})
+        undoing = {"id": new_decision()}
+        ann.call("POST", f"/decisions/{kept['id']}/undo", undoing, 201)
+        while (taken := bob.next()) is None:
+            pass
+        bob.decide(taken, {"valid": False})
+        assert ann.call("POST", f"/decisions/{kept['id']}/undo", undoing, 200)["answer"] == {
+            "valid": True,
+            "reason": None,
+        }
+
+
+def test_behind_a_proxy_the_link_and_the_cookie_are_those_of_the_public_address(served: ServedProject) -> None:
+    """The browser says by which address it came; a proxy that speaks HTTPS asks us by HTTP."""
+    public = {"Host": "localhost", "Origin": "https://localhost"}
+    link = served.client("owner").call("POST", "/invitations", {}, headers=public)["link"]
+    assert link.startswith("https://localhost/?join#")
+    given = {"invitation": served.invitation(), "name": "Ann"}
+    joined = httpx.post(f"{served.address}{API}/join", json=given, headers=public)
+    assert "; Secure" in joined.headers["set-cookie"]

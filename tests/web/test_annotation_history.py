@@ -90,6 +90,37 @@ def test_a_project_goes_on_after_an_import_and_nobody_is_asked_twice(store: Stor
         assert not seen & decided
 
 
+def test_after_an_import_nobody_is_asked_about_an_item_that_a_ruling_settled(store: Store, tmp_path: Path) -> None:
+    design = design_of("Pots", "vet")
+    project = Projects(store).create(design, [TEA.replace(changes=CHANGES[:1])])
+    members, places = Members(store), Places(store)
+    owner, _ = members.join(members.invite(project.id, "owner"), "Olga")
+    lease = places.next(owner)
+    assert lease is not None
+    places.release(owner, lease.item.id)
+    Decisions(store, places).give(owner, Judgement(new_decision(), lease.item.id, {"valid": True}, adjudicates=True))
+    with Store(tmp_path / "other.sqlite") as other:
+        read = read_history(other, numbered(history_lines(store, project)))
+        members = Members(other)
+        member, _ = members.join(members.invite(read.id), "Ann")
+        assert Places(other).next(member) is None
+
+
+def test_a_history_of_a_stage_that_was_closed_and_not_counted_yet_keeps_its_results(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server may be killed, or the history exported, between the two."""
+    project = Projects(store).create(design_of("Pots", "clean-procedures"), [TEA])
+    stages = ProjectStages(store)
+    with monkeypatch.context() as patch:
+        patch.setattr("fluents.web.annotation_stages.stage_outcome", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            stages.open_next(project, force=True)
+    with Store(tmp_path / "other.sqlite") as other:
+        read = read_history(other, numbered(history_lines(store, project)))
+        assert list(results(other, read)) == list(results(store, project)) == [TEA]
+
+
 def test_a_pseudonymous_history_has_no_names(store: Store) -> None:
     project = filled(store)
     open_, closed = (b"".join(history_lines(store, project, pseudonymous=flag)) for flag in (False, True))

@@ -25,9 +25,14 @@ UNDECIDED = "undecided"
 
 def _said(trace: Trace, sources: StageSources) -> Iterator[tuple[str, StateChange]]:
     """(system, change) for everything that was said of a procedure; steps that it does not have are left out."""
-    traces = {GOLD: trace} | {name: found[trace.id] for name, found in sources.systems.items() if trace.id in found}
-    for name, one in traces.items():
+    for name, one in _traces(trace, sources).items():
         yield from ((name, change) for change in one.changes if change.step <= len(trace.procedure.steps))
+
+
+def _traces(trace: Trace, sources: StageSources) -> dict[str, Trace]:
+    """Whose predictions for a procedure are judged; the project's own only if it has some."""
+    gold = {GOLD: trace} if trace.changes else {}
+    return gold | {name: found[trace.id] for name, found in sources.systems.items() if trace.id in found}
 
 
 def _shuffled(values: list[Any], *key: Any) -> list[Any]:
@@ -39,6 +44,7 @@ def _shuffled(values: list[Any], *key: Any) -> list[Any]:
 def ask_pairs(stage: StageDesign, trace: Trace, sources: StageSources) -> Iterator[AskedItem]:  # noqa: ARG001
     """An item for each step, with every pair of entity and attribute that somebody predicts, each once."""
     steps: dict[int, dict[tuple[str, str], tuple[dict[str, str], list[str]]]] = {}
+    traces = _traces(trace, sources)
     for system, change in _said(trace, sources):
         pairs = steps.setdefault(change.step, {})
         shown = {"entity": change.entity, "attribute": change.attribute}
@@ -50,7 +56,10 @@ def ask_pairs(stage: StageDesign, trace: Trace, sources: StageSources) -> Iterat
         yield AskedItem(
             {"procedure": procedure_payload(trace), "step": step, "pairs": [shown for shown, _ in pairs_of_step]},
             key=(step, [shown for shown, _ in pairs_of_step]),
-            secret={"systems": [systems for _, systems in pairs_of_step]},
+            secret={
+                "systems": [systems for _, systems in pairs_of_step],
+                "judged": [name for name, one in traces.items() if step in one.covered_steps],
+            },
         )
 
 
@@ -87,7 +96,7 @@ def _verdicts(answers: Iterable[ItemAnswers]) -> Iterator[tuple[str, tuple[str, 
             continue
         place = (one.item.procedure, payload["step"])
         sources: list[list[str]] = one.item.secret["systems"]
-        known = {system for systems in sources for system in systems}
+        known = {system for systems in sources for system in systems}.union(one.item.secret.get("judged", ()))
         for number, systems in enumerate(sources):
             verdict = _most(Counter(answer["verdicts"][number] for answer in one.answers), one.majority)
             for system in systems:
@@ -95,14 +104,19 @@ def _verdicts(answers: Iterable[ItemAnswers]) -> Iterator[tuple[str, tuple[str, 
             if verdict == "right":
                 for system in known.difference(systems):
                     yield system, place, "missing"
-        added = Counter(
-            pair
-            for answer in one.answers
-            for pair in {(bare_name(value["entity"]), bare_name(value["attribute"])) for value in answer["missing"]}
-        )
-        for pair in added.values():
-            if pair >= one.majority:
-                yield from ((system, place, "missing") for system in known)
+        for _ in missing_pairs(one):
+            yield from ((system, place, "missing") for system in known)
+
+
+def missing_pairs(one: ItemAnswers) -> list[dict[str, str]]:
+    """The pairs that most judges of a step miss, in the words of the first who wrote them."""
+    words: dict[tuple[str, str], dict[str, str]] = {}
+    count: Counter[tuple[str, str]] = Counter()
+    for answer in one.answers:
+        named = {(bare_name(pair["entity"]), bare_name(pair["attribute"])): pair for pair in answer["missing"]}
+        count.update(named.keys())
+        words = {**named, **words}
+    return [dict(words[pair]) for pair in count if count[pair] >= one.majority]
 
 
 def _most(votes: Counter[str], majority: int) -> str:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from fluents.annotation.design import StageKind
 from fluents.annotation.items import FormAnswer, Item, ItemAnswers
+from fluents.annotation.judging import missing_pairs
 from fluents.annotation.naming import most_agreed
 
 Label: TypeAlias = str | float
@@ -103,14 +104,15 @@ def majority_answer(one: ItemAnswers) -> FormAnswer | None:
         if common is None:
             return None
         most[question] = common
-    return _answer_of(one.item, most, answers)
+    return _answer_of(one, most, answers)
 
 
-def _answer_of(item: Item, most: Labels, answers: Sequence[FormAnswer]) -> FormAnswer:
+def _answer_of(one: ItemAnswers, most: Labels, answers: Sequence[FormAnswer]) -> FormAnswer:
+    item = one.item
     if item.kind == "clean-steps":
         return {"valid": [label == "yes" for label in most.values()]}
     if item.kind == "expansions":
         return {"accepted": [name for name, label in most.items() if label == "yes"]}
     if item.kind == "judge":
-        return {"verdicts": list(most.values()), "missing": []}
+        return {"verdicts": list(most.values()), "missing": missing_pairs(one)}
     return next(answer for answer in answers if labels(item, answer) == most)

@@ -55,7 +55,7 @@ def written_in(answer: FormAnswer) -> list[Mapping[str, Any]]:
 def pay_of(design: ProjectDesign, items: Iterable[Item], decisions: Iterable[Decision]) -> list[PersonPay]:
     """What each person earned with the decisions that count; decisions that were undone or replaced earn nothing.
 
-    The time of all decisions counts, undone or not: it was spent.
+    A ruling earns the price of the item only. The time of all decisions counts, undone or not: it was spent.
     """
     by_id = {item.id: item for item in items}
     made = [decision for decision in decisions if decision.item in by_id]
@@ -68,10 +68,11 @@ def pay_of(design: ProjectDesign, items: Iterable[Item], decisions: Iterable[Dec
     for decision in latest(made):
         count = counts.setdefault(decision.author, Counter())
         count["items"] += 1
-        count["changes"] += len(written_in(decision.answer))
+        answer = {} if decision.adjudicates else decision.answer  # the changes that a ruling accepts are the authors'
+        count["changes"] += len(written_in(answer))
         pay = design.stage(by_id[decision.item].stage).pay
         if pay is not None:
-            amounts[decision.author] = amounts.get(decision.author, 0.0) + pay_for(pay, decision.answer)
+            amounts[decision.author] = amounts.get(decision.author, 0.0) + pay_for(pay, answer)
     currency = next((stage.pay.currency for stage in design.stages if stage.pay is not None), None)
     return [
         PersonPay(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -23,6 +23,8 @@ TRIES = 6
 """How often a request is sent before its failure counts."""
 PAUSE = 0.25
 """Seconds before the second time; then longer and longer."""
+MAX_BESIDES = 50
+"""Items that a request can name as unwanted; the server offers those that were given back last."""
 
 
 class ServerError(FluentsError):
@@ -69,8 +71,8 @@ class RemoteProject:
         _sent(self._client, "POST", "/me/consent")
 
     def next(self, besides: Sequence[str] = ()) -> Item | None:
-        """The next item for me, none of `besides`."""
-        given = _sent(self._client, "POST", "/next", {"besides": list(besides)[-50:]})
+        """The next item for me, none of the last of `besides`."""
+        given = _sent(self._client, "POST", "/next", {"besides": list(besides)[-MAX_BESIDES:]})
         return None if given is None else Item.model_validate(given["item"])
 
     @contextmanager
@@ -80,7 +82,8 @@ class RemoteProject:
 
         def renew() -> None:
             while not done.wait(RENEW):
-                _sent(self._client, "POST", f"/items/{item.id}/renew", tries=1)
+                with suppress(ServerError):  # the decision will tell; the next renewal may go well
+                    _sent(self._client, "POST", f"/items/{item.id}/renew", tries=1)
 
         thread = threading.Thread(target=renew, daemon=True)
         thread.start()

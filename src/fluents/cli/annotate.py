@@ -1,4 +1,4 @@
-"""fluents annotate new | serve | invite | status | export | import | simulate"""
+"""fluents annotate new | serve | invite | status | export | import | model | simulate"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from fluents import jsonl
 from fluents.cli import annotate_simulate
-from fluents.cli.annotate_model import DesignFile, Seed, StageList, model, project_design, simulate
+from fluents.cli.annotate_model import DesignFile, Seed, StageList, model, project_design
 from fluents.cli.command import AsJson, show, show_json, tell
 from fluents.errors import InputError, needs_extra
 from fluents.text.names import counted
@@ -29,7 +29,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.command()(model)
-app.command()(simulate)
 
 StoreOption = Annotated[
     str | None,

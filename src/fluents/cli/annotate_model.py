@@ -1,4 +1,4 @@
-"""fluents annotate model | simulate"""
+"""fluents annotate model, and the options of designs"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fluents import jsonl
-from fluents.cli.command import AsJson, show, show_json, step_progress, tell, with_options
+from fluents.cli.command import AsJson, show_json, step_progress, tell, with_options
 from fluents.cli.model_options import ModelOptions, open_model, report_parse_failures
 from fluents.errors import InputError
 from fluents.text.names import counted
@@ -109,6 +109,9 @@ def model(
                 item = project.next(left_out)
                 if item is None:
                     break
+                if item.id in left_out:  # only items that it cannot answer are left
+                    project.release(item)
+                    break
                 began = time.monotonic()
                 try:
                     with project.holding(item):
@@ -175,51 +178,3 @@ def _begin(project: RemoteProject, agree: bool, limit: int | None) -> int:
     number = me["stage"]["number"] if me["stage"] else None
     items = next((int(stage["items"]) for stage in me["stages"] if stage["number"] == number), 0)
     return items if limit is None else min(items, limit)
-
-
-def simulate(
-    sources: Annotated[list[str], typer.Argument(help="Gold traces: files, or datasets such as openpi:dev.")],
-    stages: StageList = None,
-    design: DesignFile = None,
-    annotators: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Number of annotators.")] = 5,
-    miss: Annotated[
-        float, typer.Option(metavar="X", min=0, max=1, help="Fraction of the changes that an annotator does not see.")
-    ] = 0.3,
-    invent: Annotated[
-        float, typer.Option(metavar="X", min=0, max=1, help="Wrong changes that an annotator writes per right one.")
-    ] = 0.1,
-    flip: Annotated[
-        float, typer.Option(metavar="X", min=0, max=1, help="Fraction of questions that an annotator answers wrongly.")
-    ] = 0.1,
-    table: Annotated[
-        bool,
-        typer.Option(
-            "--table", help="Also show what the stages would keep with one to seven judges, at several errors."
-        ),
-    ] = False,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Use only the first N procedures.")] = None,
-    seed: Seed = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run a project with scripted annotators who err at given rates, before anybody is paid.
-
-    The report says what each stage keeps, how much of it is right, how far the annotators agree and what it costs.
-
-    Example: `fluents annotate simulate openpi:dev --stages author,vet --annotators 6 --flip 0.15 --table`
-    """
-    from itertools import islice
-
-    from fluents.annotation.scripted_people import ErrorRates
-    from fluents.annotation.simulation import simulate as simulated
-    from fluents.annotation.simulation import simulation_view
-    from fluents.data.inputs import traces
-
-    chosen = project_design("simulation", stages, design, seed=seed)
-    gold = list(islice(traces(sources), limit))
-    rates = [ErrorRates(miss=miss, invent=invent, flip=flip)] * annotators
-    with step_progress("simulating", 0) as progress:
-        found = simulated(chosen, gold, rates, seed=seed or 0, table=table, progress=progress)
-    if as_json:
-        show_json(found.to_dict())
-    else:
-        show(simulation_view(found))

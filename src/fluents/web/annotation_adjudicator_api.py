@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from fastapi import APIRouter, Query
 
+from fluents.annotation.labels import majority_answer
 from fluents.web.annotation_decisions import Judgement
 from fluents.web.annotation_members import Member
 from fluents.web.annotation_owner_resources import (
@@ -63,14 +64,19 @@ def adjudicate_many(services: Annotating, member: Adjudicator, given: BulkGiven)
     own, which can be undone."""
     project = services.projects.get(member.project)
     figures = services.figures.stage(project, stage_number(services, project, given.stage))
-    wanted = {
-        item: answer
+    wanted = [
+        item
         for item, answer in figures.open.items()
         if answer is not None and figures.agreement.by_item[item] >= given.threshold
-    }
-    for item, answer in wanted.items():
-        services.decisions.give(member, Judgement(uuid4().hex, item, answer, adjudicates=True))
-    return BulkAccepted(accepted=len(wanted))
+    ]
+    accepted = 0
+    for item in wanted:
+        [now] = services.decisions.answers(project.id, [item])  # the figures may be older than somebody's ruling
+        most = majority_answer(now)
+        if now.ruling is None and now.is_decided and most is not None:
+            services.decisions.give(member, Judgement(uuid4().hex, item, most, adjudicates=True))
+            accepted += 1
+    return BulkAccepted(accepted=accepted)
 
 
 @router.get("/checks")

@@ -136,7 +136,7 @@ class Decisions:
             place = place or free_place(session, member, item.id)
             if place is None:
                 raise ConflictError(
-                    "this item has all the decisions it needs: your time for it was over, and somebody else decided",
+                    "you do not hold this item any more, and others have all its places",
                     fix="go on to the next item",
                 )
             place.holder, place.until, place.decision = member.id, None, counts[0].id

@@ -154,7 +154,7 @@ class _Reader:
             self._guidelines.add(record.version)
             row: Any = GuidelineRow(version=record.version, text=escaped(record.text), created=record.created)
         elif isinstance(record, HistoryStage):
-            left = None if record.closed is None else self._left.get(record.number, 0)
+            left = None if record.closed is None else self._left.get(record.number)
             row = StageRow(number=record.number, opened=record.opened, closed=record.closed, items=0, left=left)
             self._stage = record
         elif isinstance(record, HistoryMember):
@@ -238,4 +238,7 @@ class _Reader:
             for place, decision in zip(places, reversed(plain), strict=False):
                 place.holder, place.decision = self._members[decision.author], decision.id
             row.decided = is_decided(Item.model_validate_json(row.record), decisions)
+            if row.decided:  # by a ruling: nobody is asked any more
+                for place in places[len(plain) :]:
+                    self._session.delete(place)
         self._session.flush()

@@ -30,6 +30,7 @@ from fluents.web.annotation_services import (
     Annotating,
     Owner,
     StageQuery,
+    address_of,
     decisions_listed,
     stage_infos,
     stage_number,
@@ -45,7 +46,7 @@ Limit = Annotated[int, Query(ge=1, le=100)]
 def open_stage(services: Annotating, member: Owner, given: StageOpenGiven) -> StageOpened:
     """Close the open stage, and open the next one with items made from its outcome."""
     project = services.projects.get(member.project)
-    number = services.stages.open_next(project, force=given.force)
+    number = services.stages.open_next(project, force=given.force, closing=given.stage)
     stages = stage_infos(services, project)
     return StageOpened(stage=None if number is None else stages[number - 1])
 
@@ -151,7 +152,7 @@ def write_guideline(services: Annotating, member: Owner, given: GuidelineGiven) 
 def invite(services: Annotating, member: Owner, given: InvitationGiven, request: Request) -> InvitationMade:
     """Make a link by which people join. The code is in its fragment, which browsers do not send."""
     code = services.members.invite(member.project, given.role, given.uses, given.member)
-    link = f"{request.url.scheme}://{request.headers['host']}/?join#{code}"
+    link = f"{address_of(request)}/?join#{code}"
     return InvitationMade(link=link, role=given.role, uses=given.uses)
 
 

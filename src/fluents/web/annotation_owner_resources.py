@@ -69,6 +69,8 @@ class StageOpenGiven(Given):
     """`force` closes a stage that has undecided items."""
 
     force: bool = False
+    stage: Number | None = None
+    """The stage to close, so that the same request sent twice closes one stage only."""
 
 
 class StageOpened(BaseModel):

@@ -132,9 +132,10 @@ class Places:
             place = session.scalar(_own(member, item_id))
             if place is not None:
                 return self._lease_of(session, member, place)
-            if not member.may("adjudicator"):
+            answer = _answer(session, member, item_id)
+            if answer is None and not member.may("adjudicator"):
                 raise NotFoundError("there is no such item for you")
-            return Lease(item_of(session, member.project, item_id), None, _answer(session, member, item_id))
+            return Lease(item_of(session, member.project, item_id), None, answer)
 
     # Inside a transaction
 

@@ -104,8 +104,14 @@ StageQuery = Annotated[int | None, Query(ge=1, le=10_000)]
 
 def remember(answer: Response, request: Request, token: str) -> None:
     """Let the page keep the token where no script can read it, and no other site can use it."""
-    secure = request.url.scheme == "https"
+    secure = address_of(request).startswith("https:")
     answer.set_cookie(COOKIE, token, max_age=31_536_000, httponly=True, samesite="strict", secure=secure)
+
+
+def address_of(request: Request) -> str:
+    """Where the page reaches this server. Behind a proxy only the browser knows whether that is HTTPS; the guard lets
+    no origin through that is not ours."""
+    return request.headers.get("origin") or f"{request.url.scheme}://{request.headers['host']}"
 
 
 def item_shown(item: Item) -> ItemShown:

@@ -63,15 +63,15 @@ class ProjectStages:
                 for row in session.scalars(chosen)
             ]
 
-    def open_next(self, project: Project, *, force: bool = False) -> int | None:
-        """Close the open stage and open the next one; None after the last.
+    def open_next(self, project: Project, *, force: bool = False, closing: int | None = None) -> int | None:
+        """Close the open stage, which must be `closing` if that is given, and open the next one; None after the last.
 
         The stage is closed first, so a decision is either in time for the outcome or refused. Then the outcome and the
         new items are made while others go on writing; the new stage is there when all its items are. Where that was
         interrupted, it is done again.
         """
         with self._opening:
-            closed = self._close(project, force)
+            closed = self._close(project, force, closing)
             if closed:
                 with self._store.reading() as session:
                     outcome = stage_outcome(session, project, closed)
@@ -83,11 +83,13 @@ class ProjectStages:
             self._open(project, closed + 1)
             return closed + 1
 
-    def _close(self, project: Project, force: bool) -> int:
+    def _close(self, project: Project, force: bool, closing: int | None) -> int:
         """The number of the last stage, which is closed now; 0 before the first."""
         with self._store.writing() as session:
             lock_project(session, project.id)
             last = last_stage(session, project.id)
+            if closing is not None and (last is None or last.number != closing):
+                raise ConflictError(f"stage {closing} is not the open stage", fix="look at the stages again")
             if last is None:
                 return 0
             if last.closed is not None:

@@ -138,7 +138,7 @@ function nextStage(app, refresh) {
     const now = all.find((stage) => stage.state === "open");
     const left = now ? now.items - now.decided : 0;
     if (left && !(await confirmed(`Close the stage although ${counted(left, "item")} lack decisions?`, "Close it", "What was decided counts; nobody can decide the rest any more."))) return;
-    const { stage } = await post("/annotation/stages/open", { force: left > 0 });
+    const { stage } = await post("/annotation/stages/open", { force: left > 0, ...(now ? { stage: now.number } : {}) });
     tell(stage ? `Stage ${stage.number}, ${kindName(stage.kind)}, is open: ${counted(stage.items, "item")}.` : "All stages are done.");
     await app.meet();
     await refresh();
