@@ -65,7 +65,7 @@ def test_a_server_that_is_killed_has_all_finished_steps_and_its_job_goes_on(tmp_
 def test_the_worker_ends_when_the_server_is_killed(tmp_path: Path) -> None:
     with started(tmp_path, str(tmp_path / "web.sqlite"), 3600.0) as (process, client):
         job = client.job(client.document(TEXT))
-        next(event for event in client.events(job) if event.kind == "progress" and event.data["phase"] == "tracking")
+        next(event for event in client.events(job) if event.kind == "state" and event.data["state"] == "running")
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
         workers = [int(pid) for file in (children, *tasks) for pid in file.read_text().split()]
