@@ -154,7 +154,7 @@ def cookie_of(served: ServedProject, name: str, role: Role) -> Any:
 
 def open_next_stage(owner: Person, number: int | None, *, sure: bool = False) -> None:
     """On the owner's page; after the last stage, there is no number. `sure` closes a stage that is not finished."""
-    to(owner.tab, "Open the next stage")
+    to(owner.tab, "Close the last stage" if number is None else "Open the next stage")
     owner.press("Enter")
     if sure:
         to(owner.tab, "Close it")
@@ -412,7 +412,8 @@ def test_names_are_grouped_by_dragging_too(browser: Browser, server: ServedProje
 
 
 def test_writing_is_helped_by_what_was_written(browser: Browser, server: ServedProject) -> None:
-    """Names come back, the state before is filled in, contradictions show, and the grid fills and can be walked."""
+    """Names come back, the state before is filled in, contradictions show, the grid fills and can be walked, and
+    what was said against half a change goes when it is mended."""
     served = project_beside(server, "author", {"judges": 9}, PLAIN.replace(procedure=FRIED.procedure.replace(id="w")))
     with at_work(browser, served) as ann:
         ann.has_item()
@@ -426,8 +427,10 @@ def test_writing_is_helped_by_what_was_written(browser: Browser, server: ServedP
         expect(ann.tab.locator(".notes")).to_have_text("as step 1 left it")
         ann.keyboard.insert_text("warm")
         expect(ann.tab.locator(".notes")).to_have_text("≠ after step 1 it was “hot”")
-        ann.press("Enter")
+        ann.press("Enter", "Control+Enter")
+        expect(ann.tab.get_by_role("alert")).to_contain_text("The change at step 2 is not finished")
         ann.keyboard.insert_text("cool")
+        expect(ann.tab.get_by_role("alert")).to_have_count(0)
         grid = ann.tab.get_by_role("region", name="State grid")
         expect(grid.locator("td.conflict")).to_have_text("≠ cool")
         ann.tab.reload()
@@ -629,7 +632,7 @@ def test_disagreements_are_settled_and_a_sample_is_checked(browser: Browser, ser
         ada.press("1")
         expect(ada.tab.get_by_text("Item 1 of 2; agreement 67 %")).to_be_visible()
         ada.press("e")
-        expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong, because:")
+        expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong, with a reason:")
         ada.press("5")
         expect(ada.tab.get_by_text("Item 1 of 1; agreement 67 %")).to_be_visible()
         ada.saved()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
 import typer
 
@@ -104,7 +105,10 @@ def new(
         show_json({"project": project.name, "id": project.id, "items": stage.items, "link": link, "store": opened.name})
         return
     print(f"created the project {project.name}: {counted(stage.items, 'item')} in stage 1")
-    print(f"start the server:  fluents annotate serve{'' if store is None else f' --store {store}'}")
+    port = urlsplit(address).port if address.startswith(("http://127.0.0.1:", "http://localhost:")) else PORT
+    options = [] if port == PORT else [f" --port {port}"]
+    options += [] if store is None else [f" --store {store}"]
+    print(f"start the server:  fluents annotate serve{''.join(options)}")
     print(f"then join as owner: {link}")
 
 

@@ -42,7 +42,7 @@ export function button(label, act, properties = {}) {
 /** A link within the page. */
 export const link = (href, ...children) => h("a", { href }, ...children);
 
-/** What went wrong, and what to do, beside what was tried. */
+/** What went wrong, and what to do, beside what was tried; returns the box. */
 export function explain(error, near) {
   const box = h("p.problem", { role: "alert" }, h("b", {}, capital(error.what ?? error.message)), ". ");
   if (error.where) box.append(`(${error.where}) `);
@@ -52,17 +52,18 @@ export function explain(error, near) {
   place.querySelectorAll(":scope > .problem").forEach((old) => old.remove());
   place.append(box);
   box.scrollIntoView({ block: "nearest" });
+  return box;
 }
 
 /** A question with two answers; true for the first. */
-export function confirmed(question, yes, detail = "") {
+export function confirmed(question, yes, detail = "", no = "Keep it") {
   return new Promise((answer) => {
     const dialog = h("dialog.panel", { "aria-label": question }, h("h2", {}, question), detail ? h("p", {}, detail) : null);
     const close = (value) => () => {
       dialog.close();
       answer(value);
     };
-    dialog.append(h("p.actions", {}, button(yes, close(true), { kind: "danger" }), button("Keep it", close(false), { autofocus: true })));
+    dialog.append(h("p.actions", {}, button(yes, close(true), { kind: "danger" }), button(no, close(false), { autofocus: true })));
     dialog.addEventListener("close", () => {
       answer(false);
       dialog.remove();

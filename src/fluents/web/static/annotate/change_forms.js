@@ -183,7 +183,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
   }
 
   const coach = h("p.coach", {}, "First write what you see yourself. A draft is shown afterwards.");
-  const hint = h("p.hint", {}, h("kbd", {}, "Enter"), " goes on to the next box, takes the change after the last, and goes on to the next step from an empty one. ", h("kbd", {}, "↓"), " chooses a name that was used before.");
+  const hint = h("p.hint", {}, h("kbd", {}, "Enter"), " goes to the next box, and after the last box it adds the change. In an empty box, it goes to the next step. ", h("kbd", {}, "↓"), " chooses a name that was used before.");
   const element = h(`div.change-form${gridFirst ? ".grid-first" : ""}`, {},
     h("section.procedure", {}, h("h2", {}, h("bdi", {}, procedure.goal || "(no goal given)")),
       payload.modality === "with_image" ? h("p.hint", {}, "Look at the pictures, too.") : null,

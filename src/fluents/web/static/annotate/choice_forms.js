@@ -48,6 +48,6 @@ export function choiceForm({ item, payload, answer, decide, cap }) {
       payload.change ? h("div.in-question", {}, h("p.hint", {}, `Step ${payload.change.step}`), changeSentence(payload.change)) : null,
       payload.facts ? facts(payload.facts) : null,
       h("p.actions", {}, choices.filter(({ tone }) => tone !== "reason").map(key)),
-      reasons.length ? [h("p.hint", {}, "Wrong, because:"), h("p.actions.reasons", {}, reasons.map(key))] : null));
+      reasons.length ? [h("p.hint", {}, "Wrong, with a reason:"), h("p.actions.reasons", {}, reasons.map(key))] : null));
   return { element, actions: choices.map(({ name, label, answer: given }) => ({ name, label, act: () => decide(given) })) };
 }

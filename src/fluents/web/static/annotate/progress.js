@@ -18,11 +18,12 @@ const cells = (...values) => values.map((value, at) => (at === 0 ? h("th", { sco
 export function showProgress(page, app) {
   const stages = h("div"), agreement = h("div"), outcome = h("div"), people = h("div");
   const invite = invitations();
+  const onwards = nextStage(app, refresh);
   const settled = new Map(); // the agreement in stages that are done does not change
   let timer, isOver = false, latest = [];
   page.append(
     h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "Everything here is counted anew every few seconds.")),
-    h("section", {}, h("h2", {}, "Stages"), stages, nextStage(app, refresh)),
+    h("section", {}, h("h2", {}, "Stages"), stages, onwards.element),
     h("section", {}, h("h2", {}, "Agreement"), agreement),
     h("section", {}, h("h2", {}, "Outcome"), outcome),
     h("section", {}, h("h2", {}, "People"), people, invite.element),
@@ -49,6 +50,7 @@ export function showProgress(page, app) {
     const everybody = await get("/annotation/people");
     const names = new Map(everybody.map((one) => [one.pseudonym, one.name]));
     invite.know(everybody);
+    onwards.know(all);
     stages.replaceChildren(stageTable(all, opened, latest)); // how far it is, is known at once; agreement takes longer
     await Promise.all([
       draw(agreement, async () => {
@@ -137,13 +139,19 @@ function nextStage(app, refresh) {
     const all = await get("/annotation/progress");
     const now = all.find((stage) => stage.state === "open");
     const left = now ? now.items - now.decided : 0;
-    if (left && !(await confirmed(`Close the stage although ${counted(left, "item")} lack decisions?`, "Close it", "What was decided counts; nobody can decide the rest any more."))) return;
+    if (left && !(await confirmed(`Close the stage although ${counted(left, "item")} lack decisions?`, "Close it", "What was decided counts; nobody can decide the rest any more.", "Keep it open"))) return;
     const { stage } = await post("/annotation/stages/open", { force: left > 0, ...(now ? { stage: now.number } : {}) });
     tell(stage ? `Stage ${stage.number}, ${kindName(stage.kind)}, is open: ${counted(stage.items, "item")}.` : "All stages are done.");
     await app.meet();
     await refresh();
   }, { kind: "primary" });
-  return h("p.actions", {}, open);
+  return {
+    element: h("p.actions", {}, open),
+    know(all) {
+      if (all.every(({ state }) => state === "done")) open.remove();
+      else open.textContent = all.some(({ state }) => state === "waiting") ? "Open the next stage" : "Close the last stage";
+    },
+  };
 }
 
 /** Links for new people, and for those who lost their way in: they stay who they are. */

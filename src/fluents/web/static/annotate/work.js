@@ -2,15 +2,15 @@
 // before it is needed.
 
 import { get, post } from "../api.js";
-import { button, counted, explain, h } from "../elements.js";
+import { button, counted, explain, h, link } from "../elements.js";
 import { advice, formOf, isQuick, kindName, question } from "./forms.js";
 import { guidelineText } from "./guide.js";
 import { isTakenByFocus } from "./keyboard.js";
 import { newId } from "./outbox.js";
 
 const UNDOABLE = 20;
-/** Seconds between renewals of leases, and between looks for new work. */
-const RENEWAL = 60, LOOK = 10;
+/** Seconds between renewals of leases, between looks for new work, and between counts of what is decided. */
+const RENEWAL = 60, LOOK = 10, COUNT = 5;
 
 export async function showWork(page, app, { gridFirst = false } = {}) {
   const { outbox, storage, keyboard } = app;
@@ -25,7 +25,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   page.append(h(`div.desk${gridFirst ? ".grid-first" : ""}`, {}, h("div.work", {}, bar, place), beside));
 
   let current = null, form = null, ahead = [], past = [], isOver = false, done = app.me.mine.done;
-  let shownAt = 0, seconds = 0, timers = [], filling = false;
+  let shownAt = 0, seconds = 0, timers = [], filling = false, refusal = null, countedAt = -Infinity;
   const decided = new Set(); // two answers of the server may have brought the same item; one of them is late
 
   outbox.inHand = () => [current, ...ahead].filter(Boolean).map(({ item }) => item.id);
@@ -48,6 +48,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
 
   function show(next) {
     current = next;
+    refusal?.remove();
     const { item } = current;
     seconds = 0;
     shownAt = performance.now();
@@ -56,10 +57,13 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
       payload: item.payload,
       answer: current.answer,
       draft: storage.get(draftName(item)),
-      keep: (state) => !isOver && storage.set(draftName(item), state),
+      keep(state) {
+        refusal?.remove(); // it may hold no longer
+        if (!isOver) storage.set(draftName(item), state);
+      },
       decide,
       cap: (name) => keyboard.cap(name),
-      refuse: (what, fix) => explain({ what, fix }, form?.element ?? place),
+      refuse: (what, fix) => (refusal = explain({ what, fix }, form?.element ?? place)),
       gridFirst,
     };
     form = formOf(desk);
@@ -73,7 +77,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   }
   function tell() {
     const stage = app.me.stages.find(({ state }) => state === "open");
-    status.textContent = [`You decided ${counted(done, "item")}`, stage ? `all together ${stage.decided} of ${stage.items} in this stage` : ""].filter(Boolean).join("; ");
+    status.textContent = [`You decided ${counted(done, "item")} in all`, stage ? `in this stage, ${stage.decided} of ${stage.items} are decided` : ""].filter(Boolean).join("; ");
     undo.disabled = past.length === 0;
     skip.disabled = current === null;
     place.dataset.ahead = ahead.length;
@@ -82,6 +86,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   }
   function wait(words, ...more) {
     current = form = null;
+    refusal?.remove();
     delete place.dataset.item;
     place.replaceChildren(h("section.rest", {}, h("p", {}, words), more));
     tell();
@@ -91,7 +96,8 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     const now = button("Look now", lookForMore);
     const isPrepared = !app.me.stage && app.me.stages.some(({ state }) => state === "waiting");
     const words = app.me.stage ? "Nothing is left for you at the moment. Thank you!" : isPrepared ? "The next stage is being prepared." : "All stages are done. Thank you!";
-    wait(`${words} The page looks for more by itself.`, h("p.actions", {}, now));
+    const onwards = app.me.member.role === "owner" ? link("?progress", "Go to Progress") : null; // only owners open stages
+    wait(`${words} The page looks for more by itself.`, h("p.actions", {}, now, onwards));
     if (isFree) now.focus();
   }
 
@@ -114,7 +120,15 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
       tell();
     }
     if (!outbox.entries().length) await fill();
+    await count();
     if (item.kind === "author" && decided.has(item.id)) await remind(item, answer);
+  }
+  /** How far the stage is: not after every quick decision, because the server counts the whole stage. */
+  async function count() {
+    if (performance.now() - countedAt < COUNT * 1000 || isOver) return;
+    countedAt = performance.now();
+    await app.meet().catch(() => {}); // no connection: again later
+    tell();
   }
   /** What the draft mentions and the author did not: the answer is kept, so that it cannot lead them any more. */
   async function remind(item, answer) {
@@ -251,5 +265,5 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
 function showGuideline(beside, { version, text }) {
   const isBeside = matchMedia("(min-width: 75rem)").matches;
   beside.dataset.version = version;
-  beside.replaceChildren(h("details", { open: isBeside }, h("summary", {}, `Guideline, version ${version}`), text.trim() ? guidelineText(text) : h("p.nothing", {}, "There is none yet.")));
+  beside.replaceChildren(h("details", { open: isBeside }, h("summary", {}, text.trim() ? `Guideline, version ${version}` : "Guideline"), text.trim() ? guidelineText(text) : h("p.nothing", {}, "There is none yet.")));
 }
