@@ -8,23 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import bindparam, func, insert, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from fluents.annotation.forms import check_answer
 from fluents.annotation.items import Decision, Item, ItemAnswers, is_decided, latest, standing
 from fluents.web.annotation_members import Member
-from fluents.web.annotation_places import Places, free_place, own_place, tried_again
+from fluents.web.annotation_places import Places, Spot, free_place, tried_again
 from fluents.web.annotation_records import (
     ConflictError,
     decision_of,
     decisions_of,
-    guideline_version,
-    lock_project,
-    stage_now,
 )
 from fluents.web.annotation_stages import new_place
-from fluents.web.annotation_tables import DecisionRow, ItemRow, MemberRow, PlaceRow
+from fluents.web.annotation_tables import DecisionRow, GuidelineRow, ItemRow, MemberRow, PlaceRow, ProjectRow, StageRow
 from fluents.web.store import NotFoundError, Store
 
 UNDOABLE = 20
@@ -83,20 +81,31 @@ class Decisions:
 
     def give(self, member: Member, given: Judgement) -> Receipt:
         """Keep a decision. The same again is not kept twice; another one with the same id is refused."""
-        return tried_again(lambda: self._give(member, given))
+        try:
+            return self._give(member, given)
+        except IntegrityError:  # two requests at once, or an id that stands for a decision on another item
+            with self._store.reading() as session:
+                if (kept := _with_id(session, member.project, given.id)) is not None and kept.item_id != given.item:
+                    raise _id_taken() from None
+            return tried_again(lambda: self._give(member, given))
 
     def _give(self, member: Member, given: Judgement) -> Receipt:
         with self._store.writing() as session:
-            lock_project(session, member.project, shared=True)
-            row = _item_row(session, member.project, given.item)
+            now = session.execute(_PROJECT_NOW, {"project": member.project}).one()
+            row = session.execute(_ITEM_LOCKED, {"project": member.project, "item": given.item}).scalar()
+            if row is None:
+                raise NotFoundError("there is no such item")
             item = Item.model_validate_json(row.record)
             answer = {} if given.undoes is not None and not given.answer else check_answer(item, given.answer)
-            if (kept := _with_id(session, member.project, given.id)) is not None:
-                return _again(kept, member, given, answer)
-            _check_stage(session, row)
+            earlier = session.execute(_OF_ITEM, {"project": member.project, "item": given.item}).all()
+            for kept, _ in earlier:
+                if kept.id == given.id:
+                    return _again(kept, member, given, answer)
+            if now.stage != row.stage:
+                raise ConflictError(f"stage {row.stage} is closed", fix="go on to the next item")
             if given.undoes is not None:
                 _check_undo(session, member, given)
-            decision = DecisionRow(
+            added = DecisionRow(
                 project_id=member.project,
                 id=given.id,
                 item_id=item.id,
@@ -107,12 +116,16 @@ class Decisions:
                 undoes=given.undoes,
                 adjudicates=given.adjudicates,
                 checks=given.checks,
-                guideline=guideline_version(session, member.project),
+                guideline=now.guideline,
             )
-            session.add(decision)
+            session.add(added)
             session.flush()
-            self._settle(session, member, row, item)
-            return Receipt(decision_of(decision, member.number), decision.number, is_new=True)
+            decision = decision_of(added, member.number)
+            decisions = [*(decision_of(one, author) for one, author in earlier), decision]
+            came_free = self._settle(session, member, row, item, decisions)
+            receipt = Receipt(decision, added.number, is_new=True)
+        self._places.came_free(came_free)
+        return receipt
 
     def undo(self, member: Member, decision_id: str, new_id: str) -> Receipt:
         """Take a decision back. What the member said before it counts again; otherwise the item is theirs to decide."""
@@ -123,15 +136,17 @@ class Decisions:
             given = Judgement(new_id, found.item_id, {}, None, decision_id, found.adjudicates, found.checks)
         return self.give(member, given)
 
-    def _settle(self, session: Session, member: Member, row: ItemRow, item: Item) -> None:
-        """Make the places of an item agree with the decisions on it."""
-        decisions = list(decisions_of(session, member.project, DecisionRow.item_id == item.id))
+    def _settle(
+        self, session: Session, member: Member, row: ItemRow, item: Item, decisions: Sequence[Decision]
+    ) -> list[Spot]:
+        """Make the places of an item agree with the decisions on it; returns the places that are free again."""
         counts = [
             one
             for one in latest(decisions)
             if one.author == member.pseudonym and not one.adjudicates and not one.checks
         ]
-        place = own_place(session, member, item.id)
+        places = session.execute(_PLACES_LOCKED, {"project": member.project, "item": item.id}).scalars().all()
+        place = next((one for one in places if one.holder == member.id), None)
         if counts:
             place = place or free_place(session, member, item.id)
             if place is None:
@@ -143,8 +158,16 @@ class Decisions:
         elif place is not None and place.decision is not None:
             place.until, place.decision = self._places.ends, None
         row.decided = is_decided(item, decisions)
-        session.flush()
-        _keep_free_places(session, row, item)
+        missing = set(range(item.judges)).difference(one.number for one in places)
+        if row.decided:  # then there are no free places
+            for one in places:
+                if one.holder is None:
+                    session.delete(one)
+        elif missing:
+            again = [new_place(row.project_id, row.stage, item, row.number, number) for number in sorted(missing)]
+            session.execute(insert(PlaceRow), again)
+            return [Spot(row.stage, one["position"]) for one in again]
+        return []
 
     # Lists
 
@@ -189,18 +212,6 @@ class Decisions:
         return Tally(done or 0, session.scalar(today) or 0, session.scalar(last))
 
 
-def _keep_free_places(session: Session, row: ItemRow, item: Item) -> None:
-    """An item that is decided has no free places; another has as many places as it needs."""
-    of_item = (PlaceRow.project_id == row.project_id) & (PlaceRow.item_id == row.id)
-    if row.decided:
-        session.execute(delete(PlaceRow).where(of_item, PlaceRow.holder.is_(None)))
-        return
-    missing = set(range(item.judges)) - set(session.scalars(select(PlaceRow.number).where(of_item)))
-    if missing:
-        places = [new_place(row.project_id, row.stage, item, row.number, number) for number in sorted(missing)]
-        session.execute(insert(PlaceRow), places)
-
-
 def _with_id(session: Session, project_id: str, decision_id: str) -> DecisionRow | None:
     return session.scalar(
         select(DecisionRow).where(DecisionRow.project_id == project_id, DecisionRow.id == decision_id)
@@ -212,22 +223,12 @@ def _again(kept: DecisionRow, member: Member, given: Judgement, answer: Mapping[
     known = decision_of(kept, member.number)
     sent = (given.item, member.id, answer, given.undoes, given.adjudicates, given.checks)
     if sent != (known.item, kept.author_id, known.answer, known.undoes, known.adjudicates, known.checks):
-        raise ConflictError("another decision has this id", fix="make a new id for each decision")
+        raise _id_taken()
     return Receipt(known, kept.number, is_new=False)
 
 
-def _item_row(session: Session, project_id: str, item_id: str) -> ItemRow:
-    chosen = select(ItemRow).where(ItemRow.project_id == project_id, ItemRow.id == item_id)
-    row = session.scalar(chosen.with_for_update())
-    if row is None:
-        raise NotFoundError("there is no such item")
-    return row
-
-
-def _check_stage(session: Session, row: ItemRow) -> None:
-    now = stage_now(session, row.project_id)
-    if now is None or now.number != row.stage:
-        raise ConflictError(f"stage {row.stage} is closed", fix="go on to the next item")
+def _id_taken() -> ConflictError:
+    return ConflictError("another decision has this id", fix="make a new id for each decision")
 
 
 def _check_undo(session: Session, member: Member, given: Judgement) -> None:
@@ -260,3 +261,36 @@ def _undone(session: Session, project_id: str, ids: Sequence[str]) -> set[str]:
     undoing = dict(session.execute(chosen).all())
     taken_back = _undone(session, project_id, list(undoing))
     return {str(undone) for one, undone in undoing.items() if one not in taken_back}
+
+
+# Built once: that takes longer than running them.
+_PROJECT_NOW = (  # the lock keeps the stage from being closed meanwhile
+    select(
+        ProjectRow.id,
+        select(func.max(GuidelineRow.version))
+        .where(GuidelineRow.project_id == ProjectRow.id)
+        .scalar_subquery()
+        .label("guideline"),
+        select(StageRow.number)
+        .where(StageRow.project_id == ProjectRow.id, StageRow.closed.is_(None))
+        .scalar_subquery()
+        .label("stage"),
+    )
+    .where(ProjectRow.id == bindparam("project"))
+    .with_for_update(read=True, of=ProjectRow)
+)
+_ITEM_LOCKED = (
+    select(ItemRow).where(ItemRow.project_id == bindparam("project"), ItemRow.id == bindparam("item")).with_for_update()
+)
+_OF_ITEM = (
+    select(DecisionRow, MemberRow.number)
+    .join(MemberRow)
+    .where(DecisionRow.project_id == bindparam("project"), DecisionRow.item_id == bindparam("item"))
+    .order_by(DecisionRow.number)
+)
+_PLACES_LOCKED = (
+    select(PlaceRow)
+    .where(PlaceRow.project_id == bindparam("project"), PlaceRow.item_id == bindparam("item"))
+    .order_by(PlaceRow.number)
+    .with_for_update()
+)

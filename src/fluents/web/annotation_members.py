@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,6 +58,10 @@ class Members:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._known: dict[str, Member] = {}
+        """By the digest of the token. One server has the store, so nobody else changes a member."""
+        self._forgotten = 0
+        self._lock = threading.Lock()
 
     def invite(self, project_id: str, role: Role = "annotator", uses: int = 1, member: str | None = None) -> str:
         """The code of a new invitation, which is kept nowhere. That of a `member` (a pseudonym) lets them in again."""
@@ -87,17 +92,33 @@ class Members:
                 what = "this invitation is used up or too old" if invitation else "there is no such invitation"
                 raise InvitationError(what, fix="ask the owner of the project for a new link")
             invitation.uses -= 1
-            if invitation.member_id is not None:
-                return _let_in_again(session, invitation.member_id, token), token
-            return add_member(
-                session, invitation.project_id, name, cast(Role, invitation.role), token, consented
-            ), token
+            if invitation.member_id is None:
+                role = cast(Role, invitation.role)
+                return add_member(session, invitation.project_id, name, role, token, consented), token
+            member = _let_in_again(session, invitation.member_id, token)
+        self._forget()
+        return member, token
 
     def by_token(self, token: str) -> Member | None:
         """Whose token this is."""
+        key = digest(token)
+        with self._lock:
+            known, forgotten = self._known.get(key), self._forgotten
+        if known is not None:
+            return known
         with self._store.reading() as session:
-            row = session.scalar(select(MemberRow).where(MemberRow.token == digest(token)))
-            return None if row is None else member_of(row)
+            row = session.scalar(select(MemberRow).where(MemberRow.token == key))
+            found = None if row is None else member_of(row)
+        with self._lock:
+            if found is not None and forgotten == self._forgotten:  # or it may be out of date already
+                self._known[key] = found
+        return found
+
+    def _forget(self) -> None:
+        """Look members up again: one of them has changed."""
+        with self._lock:
+            self._known.clear()
+            self._forgotten += 1
 
     def all(self, project_id: str) -> list[Member]:
         """The members of a project, in the order in which they joined."""
@@ -113,6 +134,7 @@ class Members:
                 .where(MemberRow.id == member.id, MemberRow.consented.is_(None))
                 .values(consented=time.time())
             )
+        self._forget()
 
     def set_keys(self, member: Member, keys: Mapping[str, str]) -> None:
         """Keep which key does what for this member."""
@@ -121,6 +143,7 @@ class Members:
             if row is None:
                 raise NotFoundError("there is no such member")
             row.keys = json.dumps(dict(keys))
+        self._forget()
 
 
 def _with_pseudonym(session: Session, project_id: str, name: str) -> MemberRow:

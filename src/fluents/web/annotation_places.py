@@ -27,7 +27,7 @@ LEASE = 900.0
 """Seconds for which a place is held."""
 LOOK_AGAIN = 30.0
 """Seconds after which all places are looked at again for somebody who found nothing to do."""
-FIRST_LOOK, LONG_LOOK = 50, 5000
+FIRST_LOOK, LONG_LOOK = 20, 5000
 """How many free places are looked at at first, and then at once."""
 END = 2**31 - 1
 """A position after all others."""
@@ -48,7 +48,7 @@ class Lease:
     """What the member last answered, as JSON."""
 
 
-class _Spot(NamedTuple):
+class Spot(NamedTuple):
     """Where a place is in the order of its stage. (Stages of different projects share the numbers: no harm.)"""
 
     stage: int
@@ -73,6 +73,7 @@ class Places:
     def __init__(self, store: Store, lease: float = LEASE, clock: Callable[[], float] = time.time) -> None:
         self._store, self._lease, self._clock = store, lease, clock
         self._marks: dict[str, _Mark] = {}
+        self._looked_over = -1.0
         self._lock = threading.Lock()
 
     @property
@@ -91,7 +92,7 @@ class Places:
         return tried_again(lambda: self._next(member, besides, release, stage))
 
     def _next(self, member: Member, besides: Collection[str], release: str | None, stage: int | None) -> Lease | None:
-        freed: list[_Spot] = []
+        freed: list[Spot] = []
         try:
             with self._store.writing() as session:
                 freed += self._reclaimed(session)
@@ -108,7 +109,7 @@ class Places:
                 session.flush()
                 return self._lease_of(session, member, place)
         finally:
-            self._came_free(freed)  # once more: until now, others could not see it
+            self.came_free(freed)  # once more: until now, others could not see it
 
     def renew(self, member: Member, item_id: str) -> Lease:
         """Hold an item for longer. One whose time was over, and that nobody else took, is held again."""
@@ -124,7 +125,7 @@ class Places:
         """Give an item back."""
         with self._store.writing() as session:
             freed = self._given_back(session, member, item_id)
-        self._came_free(freed)
+        self.came_free(freed)
 
     def show(self, member: Member, item_id: str) -> Lease:
         """An item that the member has or had; adjudicators see every item of their project."""
@@ -139,12 +140,16 @@ class Places:
 
     # Inside a transaction
 
-    def _reclaimed(self, session: Session) -> list[_Spot]:
-        """The places whose time was over, freed."""
+    def _reclaimed(self, session: Session) -> list[Spot]:
+        """The places whose time was over, freed; they are looked for once a second."""
+        with self._lock:
+            if 0 <= self._clock() - self._looked_over < 1:
+                return []
+            self._looked_over = self._clock()
         over = select(PlaceRow).where(PlaceRow.until < self._clock()).with_for_update(skip_locked=True)
         return self._freed(session, session.scalars(over).all())
 
-    def _given_back(self, session: Session, member: Member, item_id: str) -> list[_Spot]:
+    def _given_back(self, session: Session, member: Member, item_id: str) -> list[Spot]:
         place = own_place(session, member, item_id)
         if place is None or place.decision is not None:
             return []
@@ -152,19 +157,19 @@ class Places:
             self._mark(member, place.stage).given_back.add(item_id)
         return self._freed(session, [place])
 
-    def _freed(self, session: Session, places: Sequence[PlaceRow]) -> list[_Spot]:
+    def _freed(self, session: Session, places: Sequence[PlaceRow]) -> list[Spot]:
         spots = []
         for place in places:
             if session.get_one(ItemRow, (place.project_id, place.item_id)).decided:  # an adjudicator was faster
                 session.delete(place)
                 continue
             place.holder = place.until = None
-            spots.append(_Spot(place.stage, place.position))
+            spots.append(Spot(place.stage, place.position))
         session.flush()
-        self._came_free(spots)
+        self.came_free(spots)
         return spots
 
-    def _came_free(self, spots: Sequence[_Spot]) -> None:
+    def came_free(self, spots: Sequence[Spot]) -> None:
         """Let everybody look again from there on."""
         with self._lock:
             for spot in spots:
@@ -201,6 +206,10 @@ class Places:
         Likewise when nothing was found for some time: a place may have been overlooked while somebody else's request
         held it for a moment.
         """
+        with self._lock:
+            mark = self._marks.get(member.id, _Mark())
+            if mark.looked and mark.position < END:  # of another stage: that is noticed when the place is taken
+                return
         with self._store.reading() as session:
             now = stage_now(session, member.project)
             if now is None:

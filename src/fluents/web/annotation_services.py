@@ -56,7 +56,7 @@ class AnnotationServices:
         return found
 
 
-def _services(request: Request) -> AnnotationServices:
+async def _services(request: Request) -> AnnotationServices:
     found: AnnotationServices = request.app.state.services
     return found
 
@@ -64,9 +64,10 @@ def _services(request: Request) -> AnnotationServices:
 Annotating = Annotated[AnnotationServices, Depends(_services)]
 
 
-def _member(
-    services: Annotating, request: Request, member: Annotated[str | None, Query(max_length=64)] = None
-) -> Member:
+ClaimedMember = Annotated[str | None, Query(max_length=64)]
+
+
+def _member(services: Annotating, request: Request, member: ClaimedMember = None) -> Member:
     """Who asks. A client can say who it thinks that is: in one browser, another window may have joined as somebody
     else, and what was decided before must not be kept under the wrong name."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -76,27 +77,25 @@ def _member(
     return found
 
 
-Someone = Annotated[Member, Depends(_member)]
-"""Any member."""
-
-
-def _annotator(services: Annotating, member: Someone) -> Member:
-    if member.consented is None and services.projects.get(member.project).design.consent is not None:
-        raise RefusedError(403, "you have not agreed to the terms of this project yet", "read and accept them first")
-    return member
-
-
 def _role(role: Role) -> Any:
-    def check(member: Annotated[Member, Depends(_annotator)]) -> Member:
-        if not member.may(role):
+    """Whoever has this role, and has agreed to the project's terms."""
+
+    def check(services: Annotating, request: Request, member: ClaimedMember = None) -> Member:
+        found = _member(services, request, member)
+        if found.consented is None and services.projects.get(found.project).design.consent is not None:
+            raise RefusedError(
+                403, "you have not agreed to the terms of this project yet", "read and accept them first"
+            )
+        if not found.may(role):
             raise RefusedError(403, f"only the project's {role} may do this")
-        return member
+        return found
 
     return check
 
 
-Annotator = Annotated[Member, Depends(_annotator)]
-"""A member who has agreed to the project's terms."""
+Someone = Annotated[Member, Depends(_member)]
+"""Any member, whether or not they have agreed to the project's terms."""
+Annotator = Annotated[Member, Depends(_role("annotator"))]
 Adjudicator = Annotated[Member, Depends(_role("adjudicator"))]
 Owner = Annotated[Member, Depends(_role("owner"))]
 StageQuery = Annotated[int | None, Query(ge=1, le=10_000)]
