@@ -65,7 +65,7 @@ class ParaphraseAgreement:
 
 @dataclass(frozen=True)
 class ExpertCheck:
-    """How often an expert says what the outcome says."""
+    """How often an expert says what most judges say; ties and rulings are left out."""
 
     items: int
     matching: int

@@ -59,7 +59,7 @@ class Decision(Record):
     adjudicates: bool = False
     """Outweighs all other decisions on the item."""
     checks: bool = False
-    """An expert's check: compared with the outcome, which it does not change."""
+    """An expert's check: compared with the majority, and without effect on the outcome."""
     guideline: Annotated[int, Field(ge=1)] = 1
     """The version of the guideline that the author had."""
 

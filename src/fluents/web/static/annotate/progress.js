@@ -91,7 +91,7 @@ function agreementTables(stage, found, names) {
   const { expert } = found;
   return [
     h("p.hint", {}, `Stage ${stage.number}, ${kindName(stage.kind)}: by person, and the items on which people agree least.`), byPerson(found, names), byItem(found),
-    expert?.items ? h("p", {}, `An expert checked ${counted(expert.items, "item")} and agrees with the outcome in ${percent(expert.share)}.`) : null,
+    expert?.items ? h("p", {}, `An expert checked ${counted(expert.items, "item")} and agrees with the majority of the judges in ${percent(expert.share)}.`) : null,
   ].filter(Boolean);
 }
 
