@@ -24,6 +24,7 @@ from fluents.segmentation import warn_of_language
 from fluents.trackers import Listener, Tracker
 from fluents.trackers.concurrent import side_by_side
 from fluents.weights.adapters import ADAPTERS, Adapter
+from fluents.weights.base_weights import BASES, weights_dir
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,16 @@ class WrittenAnswer(NamedTuple):
 
 class ModelError(FluentsError):
     """The embedded model could not be loaded or could not answer."""
+
+
+def _remedy(model: Path) -> str:
+    """What helps if a model cannot be loaded. Only a file of our own may be deleted: nobody else's comes back."""
+    if model.is_relative_to(weights_dir()):
+        return (
+            "delete this file and run the command again: fluents then downloads or makes a new copy. If this does not "
+            "help, run: fluents weights verify"
+        )
+    return f"set `model` to another GGUF file, or to one of: {', '.join(BASES)}"
 
 
 class Engine:
@@ -118,7 +129,7 @@ class Engine:
             raise ModelError(
                 f"the model could not be loaded: {error}",
                 where=model,
-                fix="delete this file (fluents creates it again), and check the base weights: fluents weights verify",
+                fix=_remedy(model),
             ) from None
         # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
         self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
