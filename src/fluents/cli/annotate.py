@@ -26,7 +26,7 @@ PORT = 8766
 ADDRESS = f"http://127.0.0.1:{PORT}"
 
 app = typer.Typer(
-    help="Make datasets with people: projects, a server for annotators, exports. Needs the extra `web`.",
+    help="Let people annotate procedures in the browser, and export a dataset. Needs the extra `web`.",
     no_args_is_help=True,
 )
 app.command()(model)
@@ -156,7 +156,10 @@ def serve(
         typer.Option(metavar="NAME", help="Also accept requests to this host name. Repeat for several."),
     ] = None,
     lease: Annotated[
-        float, typer.Option(metavar="MINUTES", min=0.05, help="How long an annotator holds an item without a decision.")
+        float,
+        typer.Option(
+            metavar="MINUTES", min=0.05, help="Free an item for other annotators after MINUTES without a decision."
+        ),
     ] = 15.0,
     open_page: Annotated[
         bool | None,
@@ -170,7 +173,7 @@ def serve(
 ) -> None:
     """Serve the page and the API for annotators, until Ctrl-C. Every decision is stored before it is acknowledged.
 
-    Nobody gets in without an invitation. A project that has no owner yet gets a link for its owner.
+    Nobody gets in without an invitation. For each project without an owner, prints a link to join as its owner.
 
     Example: `fluents annotate serve`
 
