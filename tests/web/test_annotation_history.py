@@ -113,7 +113,7 @@ def test_a_history_of_a_stage_that_was_closed_and_not_counted_yet_keeps_its_resu
     project = Projects(store).create(design_of("Pots", "clean-procedures"), [TEA])
     stages = ProjectStages(store)
     with monkeypatch.context() as patch:
-        patch.setattr("fluents.web.annotation_stages.stage_outcome", lambda *_: 1 / 0)
+        patch.setattr("fluents.web.annotation_stages.left_traces", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             stages.open_next(project, force=True)
     with Store(tmp_path / "other.sqlite") as other:

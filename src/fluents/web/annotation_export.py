@@ -8,7 +8,7 @@ from fluents.annotation.export import ExportFormat, written
 from fluents.records import Trace
 from fluents.web.annotation_history import history_lines
 from fluents.web.annotation_records import Project, traces_of
-from fluents.web.annotation_stages import last_stage, stage_outcome
+from fluents.web.annotation_stages import last_stage, left_traces
 from fluents.web.store import Store
 
 
@@ -27,6 +27,6 @@ def results(store: Store, project: Project) -> Iterator[Trace]:
         if last is None:
             yield from traces_of(session, project.id, "stage", "1")
         elif last.left is None:
-            yield from stage_outcome(session, project, last.number).traces
+            yield from left_traces(session, project, last.number)
         else:
             yield from traces_of(session, project.id, "stage", str(last.number + 1))

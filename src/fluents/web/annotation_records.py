@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
-from sqlalchemy import ColumnElement, delete, exists, func, insert, select
+from sqlalchemy import ColumnElement, Executable, delete, exists, func, insert, select
 from sqlalchemy.orm import Session
 
 from fluents import jsonl
@@ -69,14 +71,20 @@ def guideline_version(session: Session, project_id: str) -> int:
     return session.scalar(select(func.max(GuidelineRow.version)).where(GuidelineRow.project_id == project_id)) or 0
 
 
-def traces_of(session: Session, project_id: str, role: str, name: str) -> Iterator[Trace]:
+def _streamed(session: Session, chosen: Executable) -> Iterator[Any]:
+    """The rows of a query, some at a time; the query ends with the generator, also if that is given up."""
+    with closing(session.execute(chosen, execution_options={"yield_per": BLOCK})) as rows:
+        yield from rows
+
+
+def traces_of(session: Session, project_id: str, role: str, name: str) -> Generator[Trace]:
     """What enters a stage, the drafts, or what a system predicted."""
     chosen = (
         select(SourceRow.record)
         .where(SourceRow.project_id == project_id, SourceRow.role == role, SourceRow.name == name)
         .order_by(SourceRow.number)
     )
-    for record in session.scalars(chosen, execution_options={"yield_per": BLOCK}):
+    for (record,) in _streamed(session, chosen):
         yield trace_of(record)
 
 
@@ -87,22 +95,21 @@ def systems_of(session: Session, project_id: str) -> dict[str, list[Trace]]:
     return {name: list(traces_of(session, project_id, "system", name)) for name in names}
 
 
-def items_of(session: Session, project_id: str, stage: int, *where: ColumnElement[bool]) -> Iterator[Item]:
+def items_of(session: Session, project_id: str, stage: int, *where: ColumnElement[bool]) -> Generator[Item]:
     """The items of a stage, or some of them, in order."""
     chosen = (
         select(ItemRow.record)
         .where(ItemRow.project_id == project_id, ItemRow.stage == stage, *where)
         .order_by(ItemRow.number)
     )
-    for record in session.scalars(chosen, execution_options={"yield_per": BLOCK}):
+    for (record,) in _streamed(session, chosen):
         yield Item.model_validate_json(record)
 
 
-def decisions_of(session: Session, project_id: str, *where: ColumnElement[bool]) -> Iterator[Decision]:
+def decisions_of(session: Session, project_id: str, *where: ColumnElement[bool]) -> Generator[Decision]:
     """The decisions of a project, or some of them, in the order in which they came."""
     chosen = select(DecisionRow, MemberRow.number).join(MemberRow).where(DecisionRow.project_id == project_id, *where)
-    rows = session.execute(chosen.order_by(DecisionRow.number), execution_options={"yield_per": BLOCK})
-    for row, number in rows:
+    for row, number in _streamed(session, chosen.order_by(DecisionRow.number)):
         yield decision_of(row, number)
 
 
@@ -138,13 +145,15 @@ def project_from(row: ProjectRow) -> Project:
     return Project(row.id, row.name, row.created, ProjectDesign.model_validate_json(row.design))
 
 
-def keep_sources(session: Session, project_id: str, role: str, name: str, traces: Iterable[Trace]) -> int:
-    """Keep traces in the place of those that were there; returns how many."""
+def keep_sources(
+    session: Session, project_id: str, role: str, name: str, traces: Iterable[Trace], begin: int = 0
+) -> int:
+    """Keep traces from a number on, in the place of those that were there; returns how many."""
     key = {"project_id": project_id, "role": role, "name": name}
-    session.execute(delete(SourceRow).filter_by(**key))
+    session.execute(delete(SourceRow).filter_by(**key).where(SourceRow.number >= begin))
     rows = (
         key | {"number": number, "procedure": storable(trace.id), "record": jsonl.dumps(trace).decode()}
-        for number, trace in enumerate(traces)
+        for number, trace in enumerate(traces, start=begin)
     )
     count = 0
     while block := list(islice(rows, BLOCK)):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import delete, func, insert, select, text
@@ -15,8 +16,9 @@ from sqlalchemy.orm import Session
 
 from fluents.annotation import stages
 from fluents.annotation.design import MAX_JUDGES
-from fluents.annotation.items import Item
+from fluents.annotation.items import Decision, Item
 from fluents.annotation.outcomes import StageOutcome
+from fluents.records import Trace
 from fluents.web.annotation_records import (
     BLOCK,
     ConflictError,
@@ -30,8 +32,11 @@ from fluents.web.annotation_records import (
     systems_of,
     traces_of,
 )
-from fluents.web.annotation_tables import ItemRow, PlaceRow, StageRow
+from fluents.web.annotation_tables import DecisionRow, ItemRow, PlaceRow, StageRow
 from fluents.web.store import Store
+
+TRACES = 20
+"""Whose outcome is computed at once."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +78,7 @@ class ProjectStages:
         with self._opening:
             closed = self._close(project, force, closing)
             if closed:
-                with self._store.reading() as session:
-                    outcome = stage_outcome(session, project, closed)
-                with self._store.writing() as session:
-                    left = keep_sources(session, project.id, "stage", str(closed + 1), outcome.traces)
-                    session.get_one(StageRow, (project.id, closed)).left = left
+                self._keep_outcome(project, closed)
             if closed == len(project.design.stages):
                 return None
             self._open(project, closed + 1)
@@ -109,19 +110,28 @@ class ProjectStages:
             last.closed = time.time()
             return last.number
 
+    def _keep_outcome(self, project: Project, number: int) -> None:
+        """Keep the traces that go on after a closed stage, block by block."""
+        count = 0
+        with self._store.reading() as session, closing(left_traces(session, project, number)) as traces:
+            while block := list(islice(traces, TRACES)):
+                with self._store.writing() as writing:
+                    count += keep_sources(writing, project.id, "stage", str(number + 1), block, count)
+        with self._store.writing() as session:
+            keep_sources(session, project.id, "stage", str(number + 1), (), count)  # none of an interrupted attempt
+            session.get_one(StageRow, (project.id, number)).left = count
+
     def _open(self, project: Project, number: int) -> None:
         """Make the items of a stage, and their places, block by block; nobody sees them before the last."""
         with self._store.writing() as session:
             session.execute(delete(ItemRow).where(ItemRow.project_id == project.id, ItemRow.stage == number))
-        with self._store.reading() as session:
-            made = stages.items(
-                project.design,
-                number,
-                traces_of(session, project.id, "stage", str(number)),
-                drafts=traces_of(session, project.id, "draft", ""),
-                systems=systems_of(session, project.id),
-            )
-            count = 0
+        count = 0
+        with (
+            self._store.reading() as session,
+            closing(traces_of(session, project.id, "stage", str(number))) as traces,
+            closing(traces_of(session, project.id, "draft", "")) as drafts,
+        ):
+            made = stages.items(project.design, number, traces, drafts=drafts, systems=systems_of(session, project.id))
             while block := list(islice(made, BLOCK)):
                 with self._store.writing() as writing:
                     insert_items(writing, project.id, number, block, count)
@@ -133,6 +143,28 @@ class ProjectStages:
             session.flush()
             if self._store.kind == "postgresql":  # or its plans are those for empty tables
                 session.execute(text("ANALYZE annotation_items, annotation_places"))
+
+
+def left_traces(session: Session, project: Project, number: int) -> Generator[Trace]:
+    """The traces that go on after a stage, as its decisions are now. What becomes of one does not depend on others, so
+    some are worked on at a time."""
+    with (
+        closing(traces_of(session, project.id, "stage", str(number))) as traces,
+        closing(items_of(session, project.id, number)) as all_items,
+    ):
+        of_procedure = groupby(all_items, key=lambda item: item.procedure)
+        following = next(of_procedure, None)  # items are in the order of the traces, of which some have none
+        while block := list(islice(traces, TRACES)):
+            items: list[Item] = []
+            for trace in block:
+                if following is not None and following[0] == trace.id:
+                    items += following[1]
+                    following = next(of_procedure, None)
+            decisions: list[Decision] = []
+            for begin in range(0, len(items), BLOCK):
+                some = [item.id for item in items[begin : begin + BLOCK]]
+                decisions += decisions_of(session, project.id, DecisionRow.item_id.in_(some))
+            yield from stages.outcome(project.design, number, block, items, decisions).traces
 
 
 def stage_outcome(session: Session, project: Project, number: int) -> StageOutcome:
