@@ -125,7 +125,7 @@ def test_a_lease_ends_and_the_place_goes_to_another_who_is_past_it(bench: Bench)
         taken.append(bench.take(late))
     assert held in taken
     bench.decide(late, held)
-    with pytest.raises(ConflictError, match="somebody else decided"):
+    with pytest.raises(ConflictError, match="others have all its places"):
         bench.decide(slow, held)
 
 
