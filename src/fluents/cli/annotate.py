@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,7 +14,7 @@ import typer
 from fluents import jsonl
 from fluents.cli import annotate_simulate
 from fluents.cli.annotate_model import DesignFile, Seed, StageList, model, project_design
-from fluents.cli.command import AsJson, show, show_json, tell
+from fluents.cli.command import AsJson, download_progress, show, show_json, step_progress, tell
 from fluents.errors import InputError, needs_extra
 from fluents.text.names import counted
 
@@ -98,7 +98,10 @@ def new(
         from fluents.web.annotation_projects import Projects
         from fluents.web.annotation_stages import ProjectStages
 
-        project = Projects(opened).create(chosen, list(traces(sources)), drafts=drafts, systems=systems)
+        with step_progress("making items", 0) as progress:
+            project = Projects(opened).create(
+                chosen, list(traces(sources)), drafts=drafts, systems=systems, progress=progress
+            )
         link = _link(address, Members(opened).invite(project.id, "owner"))
         [stage] = ProjectStages(opened).progress(project.id)
     if as_json:
@@ -315,11 +318,22 @@ def export(
         from fluents.web.annotation_projects import Projects
 
         found = Projects(opened).named(project)
-        with jsonl.atomic_output(output) as stream:
+        with jsonl.atomic_output(output) as stream, download_progress(f"exporting {found.name}") as progress:
+            size = 0
             for part in exported(opened, found, format, pseudonymous=pseudonymous):
                 stream.write(part)
+                progress(size := size + len(part), None)
     if output != "-":
         tell(f"wrote {found.name} to {output}")
+
+
+def _counted(
+    lines: Iterator[tuple[str, bytes]], progress: Callable[[int, int | None], None]
+) -> Iterator[tuple[str, bytes]]:
+    size = 0
+    for where, line in lines:
+        progress(size := size + len(line), None)
+        yield where, line
 
 
 @app.command("import")
@@ -336,11 +350,15 @@ def import_(
 
     Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
     """
-    with _beside(store) as opened:
+    with needs_extra("web"):
         from fluents.web.annotation_history import read_history
         from fluents.web.annotation_members import Members
+        from fluents.web.store import Store, default_url
 
-        found = read_history(opened, jsonl.read_lines(file), name)
+    # Alone: a long history is one long transaction, for which a server on an SQLite store would have to wait.
+    with Store(store or default_url("annotation.sqlite")) as opened:
+        with download_progress("importing") as progress:
+            found = read_history(opened, _counted(jsonl.read_lines(file), progress), name)
         members = Members(opened)
         owner = next((one for one in members.all(found.id) if one.role == "owner"), None)
         link = _link(address, members.invite(found.id, "owner", member=None if owner is None else owner.pseudonym))

@@ -24,7 +24,7 @@ from fluents.web.annotation_records import (
     project_of,
     unescaped,
 )
-from fluents.web.annotation_stages import ProjectStages
+from fluents.web.annotation_stages import Progress, ProjectStages
 from fluents.web.annotation_tables import GuidelineRow, ProjectRow
 from fluents.web.store import NotFoundError, Store, new_id, storable
 
@@ -54,8 +54,9 @@ class Projects:
         *,
         drafts: Sequence[Trace] = (),
         systems: Mapping[str, Sequence[Trace]] | None = None,
+        progress: Progress = lambda *_: None,
     ) -> Project:
-        """A new project, with its first stage open."""
+        """A new project, with its first stage open. `progress` is told of procedures whose items are made."""
         if not traces:
             raise InputError("a project needs at least one procedure", fix="name a file with procedures")
         for name in systems or {}:
@@ -75,7 +76,7 @@ class Projects:
         except IntegrityError:
             raise name_taken(design.name) from None
         try:
-            ProjectStages(self._store).open_next(project)
+            ProjectStages(self._store).open_next(project, progress=progress)
         except BaseException:
             with self._store.writing() as session:
                 session.execute(delete(ProjectRow).where(ProjectRow.id == project.id))

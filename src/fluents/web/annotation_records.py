@@ -88,6 +88,12 @@ def traces_of(session: Session, project_id: str, role: str, name: str) -> Genera
         yield trace_of(record)
 
 
+def source_count(session: Session, project_id: str, role: str, name: str) -> int:
+    """How many traces there are of these."""
+    key = {"project_id": project_id, "role": role, "name": name}
+    return session.scalar(select(func.count()).select_from(SourceRow).filter_by(**key)) or 0
+
+
 def systems_of(session: Session, project_id: str) -> dict[str, list[Trace]]:
     """What each system predicted, by its name."""
     chosen = select(SourceRow.name).where(SourceRow.project_id == project_id, SourceRow.role == "system").distinct()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import delete, func, insert, select, text
 from sqlalchemy.orm import Session
@@ -29,12 +29,15 @@ from fluents.web.annotation_records import (
     keep_sources,
     lock_project,
     of_stage,
+    source_count,
     systems_of,
     traces_of,
 )
 from fluents.web.annotation_tables import DecisionRow, ItemRow, PlaceRow, StageRow
 from fluents.web.store import Store
 
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told how many procedures are done, and how many there are."""
 TRACES = 20
 """Whose outcome is computed at once."""
 
@@ -68,7 +71,9 @@ class ProjectStages:
                 for row in session.scalars(chosen)
             ]
 
-    def open_next(self, project: Project, *, force: bool = False, closing: int | None = None) -> int | None:
+    def open_next(
+        self, project: Project, *, force: bool = False, closing: int | None = None, progress: Progress = lambda *_: None
+    ) -> int | None:
         """Close the open stage, which must be `closing` if that is given, and open the next one; None after the last.
 
         The stage is closed first, so a decision is either in time for the outcome or refused. Then the outcome and the
@@ -81,7 +86,7 @@ class ProjectStages:
                 self._keep_outcome(project, closed)
             if closed == len(project.design.stages):
                 return None
-            self._open(project, closed + 1)
+            self._open(project, closed + 1, progress)
             return closed + 1
 
     def _close(self, project: Project, force: bool, closing: int | None) -> int:
@@ -121,7 +126,7 @@ class ProjectStages:
             keep_sources(session, project.id, "stage", str(number + 1), (), count)  # none of an interrupted attempt
             session.get_one(StageRow, (project.id, number)).left = count
 
-    def _open(self, project: Project, number: int) -> None:
+    def _open(self, project: Project, number: int, progress: Progress) -> None:
         """Make the items of a stage, and their places, block by block; nobody sees them before the last."""
         with self._store.writing() as session:
             session.execute(delete(ItemRow).where(ItemRow.project_id == project.id, ItemRow.stage == number))
@@ -131,7 +136,8 @@ class ProjectStages:
             closing(traces_of(session, project.id, "stage", str(number))) as traces,
             closing(traces_of(session, project.id, "draft", "")) as drafts,
         ):
-            made = stages.items(project.design, number, traces, drafts=drafts, systems=systems_of(session, project.id))
+            told = _told(traces, source_count(session, project.id, "stage", str(number)), progress)
+            made = stages.items(project.design, number, told, drafts=drafts, systems=systems_of(session, project.id))
             while block := list(islice(made, BLOCK)):
                 with self._store.writing() as writing:
                     insert_items(writing, project.id, number, block, count)
@@ -143,6 +149,12 @@ class ProjectStages:
             session.flush()
             if self._store.kind == "postgresql":  # or its plans are those for empty tables
                 session.execute(text("ANALYZE annotation_items, annotation_places"))
+
+
+def _told(traces: Iterable[Trace], total: int, progress: Progress) -> Iterator[Trace]:
+    for done, trace in enumerate(traces, start=1):
+        yield trace
+        progress(done, total)
 
 
 def left_traces(session: Session, project: Project, number: int) -> Generator[Trace]:
