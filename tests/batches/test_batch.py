@@ -17,8 +17,9 @@ pytest.importorskip("pyarrow", reason="needs the extra batch")
 import fluents as fl
 from fluents.batches import BatchProgress, batch
 from fluents.batches.estimate import estimate
+from fluents.batches.stages import BatchSettings
 from fluents.batches.store import MANIFEST
-from fluents.batches.workers import WorkerError
+from fluents.batches.workers import LocalProcesses, WorkerError
 from fluents.errors import FluentsError, InputError
 from kitchen import dish, each_once, files, lines, manifest, menu, misbehave, recording, served
 
@@ -176,6 +177,17 @@ def test_a_full_disk_ends_the_run_with_its_name_and_the_rest_is_done_later(tmp_p
     assert not list(out.glob(".*.tmp"))
     batch(path, out, **options)
     assert files(out) == whole
+
+
+def test_what_a_worker_was_writing_when_it_was_ended_is_removed(tmp_path: Path) -> None:
+    """A worker that is ended because another one failed leaves no temporary file; those of other runs stay."""
+    source = LocalProcesses(str(tmp_path), BatchSettings(stages=("segment",)), workers=1)
+    worker = source.start(0)
+    mine, other = (tmp_path / f".one.parquet.{pid}.0a1b2c3d.tmp" for pid in (worker.pid, worker.pid + 1))
+    mine.touch()
+    other.touch()
+    worker.end()
+    assert list(tmp_path.iterdir()) == [other]
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(tmp_path: Path, options: Options) -> None:

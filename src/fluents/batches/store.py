@@ -107,6 +107,12 @@ class ShardStore:
             fix = "check that there is space on the disk, and that you may write to this folder"
             raise InputError(f"cannot write the file: {error}", where=self.of(name), fix=fix) from None
 
+    def remove_unfinished(self, process: int) -> None:
+        """Remove what a process of this machine was writing when it was ended."""
+        if self.is_local:
+            for left in Path(self.path).glob(f".*.{process}.*.tmp"):
+                left.unlink(missing_ok=True)
+
     def append(self, name: str, line: bytes) -> None:
         """Add a line to a log. Where files cannot grow, there is no log."""
         if self.is_local:

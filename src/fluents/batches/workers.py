@@ -214,7 +214,8 @@ class WorkerPool:
 class LocalProcess:
     """A worker in a process of its own, which ends with this one."""
 
-    def __init__(self, order: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+    def __init__(self, store: ShardStore, order: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+        self._store = store
         self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
         self._process = subprocess.Popen(
             [sys.executable, "-m", "fluents.batches.worker"],
@@ -224,6 +225,7 @@ class LocalProcess:
             env={**os.environ, **environment},
             start_new_session=True,  # Ctrl-C is for us: we end them
         )
+        self.pid = self._process.pid
         assert self._process.stdout is not None
         self.said = self._process.stdout
         os.set_blocking(self.said.fileno(), False)
@@ -270,6 +272,7 @@ class LocalProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
+        self._store.remove_unfinished(self.pid)
         for stream in (self._process.stdin, self.said, self._noise):
             if stream is not None:
                 with suppress(OSError):
@@ -280,15 +283,15 @@ class LocalProcesses:
     """Workers on this machine. They share its cores; each of the last `gpus` has a GPU of its own."""
 
     def __init__(self, folder: str, settings: BatchSettings, workers: int, gpus: int = 0) -> None:
-        self._folder, self._settings, self._workers, self._gpus = folder, settings, workers, gpus
+        self._store, self._settings, self._workers, self._gpus = ShardStore(folder), settings, workers, gpus
 
     def start(self, place: int) -> LocalProcess:
         environment = {}
         if self._gpus:
             gpu = place - (self._workers - self._gpus)
             environment["CUDA_VISIBLE_DEVICES"] = str(gpu) if gpu >= 0 else ""
-        order = {"folder": self._folder, "settings": self._settings.as_dict(), "cores": self._cores(place)}
-        return LocalProcess(order, environment)
+        order = {"folder": self._store.folder, "settings": self._settings.as_dict(), "cores": self._cores(place)}
+        return LocalProcess(self._store, order, environment)
 
     def _cores(self, place: int) -> list[int]:
         """The share of a worker: an embedded model runs a thread on each core it may use, and two that share cores
