@@ -26,7 +26,7 @@ PORT = 8766
 ADDRESS = f"http://127.0.0.1:{PORT}"
 
 app = typer.Typer(
-    help="Let people annotate procedures in the browser, and export a dataset. Needs the extra `web`.",
+    help="Make a dataset with people, who annotate procedures in the browser. Needs the extra `web`.",
     no_args_is_help=True,
 )
 app.command()(model)
@@ -36,15 +36,21 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="Database of the projects: a file, or postgresql://user@host/database. Default: $FLUENTS_STORE, or else "
-        "a file in your data folder.",
+        help="Where projects are stored: a file, or a database such as postgresql://user@host/database. Default: "
+        "$FLUENTS_STORE if set, otherwise a file in your data folder.",
     ),
 ]
 ProjectArgument = Annotated[
-    str | None, typer.Argument(metavar="PROJECT", help="Name of the project. Default: the only one in the store.")
+    str | None,
+    typer.Argument(metavar="PROJECT", help="Name of the project. You can leave it out if there is only one."),
 ]
 AddressOption = Annotated[
-    str, typer.Option("--address", metavar="URL", help="Address at which annotators reach `fluents annotate serve`.")
+    str,
+    typer.Option(
+        "--address",
+        metavar="URL",
+        help="Address at which annotators open the page. The printed link begins with it.",
+    ),
 ]
 
 
@@ -53,25 +59,34 @@ def new(
     name: Annotated[str, typer.Argument(help="Name of the project.")],
     sources: Annotated[
         list[str],
-        typer.Argument(help="Procedures: texts, web pages, folders, files of traces, or datasets such as openpi:dev."),
+        typer.Argument(
+            help="Procedures to annotate: texts, web pages, folders, files of traces, or datasets such as openpi:dev."
+        ),
     ],
     stages: StageList = None,
     design: DesignFile = None,
     guideline: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Text that annotators see beside every item.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Text file with the guideline that annotators see beside every item."),
     ] = None,
     consent: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Text that annotators must agree to before they begin.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Text file with the terms that annotators must agree to before they begin."),
     ] = None,
     draft: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Traces to correct (stage `correct`), and to remind annotators of."),
+        typer.Option(
+            metavar="FILE",
+            help="Traces with draft changes. People correct them in the stage `correct`. In `author` and `audit`, the page "
+            "lists entities of the draft that nobody has mentioned.",
+        ),
     ] = None,
     system: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=FILE",
-            help="Predictions to judge (stages `judge` and `hallucinations`). Repeat for several systems.",
+            help="Predictions of a system, which people judge in the stages `judge` and `hallucinations`. Repeat for "
+            "several systems.",
         ),
     ] = None,
     seed: Seed = None,
@@ -79,10 +94,14 @@ def new(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a project, open its first stage, and print the link by which its owner joins.
+    """Create a project, open its first stage, and print a link with which you join as its owner.
 
-    The link works while `fluents annotate serve` runs. The owner invites annotators, opens the next stage and exports
-    the results, in the browser or with the other commands.
+    The link works while `fluents annotate serve` runs. As the owner, you invite annotators, open the next stages and
+    export the results in the browser. You can also invite and export with the other commands.
+
+    People write changes in the stages author, audit (what is missing?) and correct (what is wrong in a draft?). They
+    remove wrong procedures, steps and changes in select, vet and the three clean stages. They group and expand names in
+    entities, attributes and expansions, rate entities in salience, and judge predictions in judge and hallucinations.
 
     Example: `fluents annotate new soups recipes/ --stages author,vet --guideline guide.md`
 
@@ -111,14 +130,16 @@ def new(
     port = urlsplit(address).port if address.startswith(("http://127.0.0.1:", "http://localhost:")) else PORT
     options = [] if port == PORT else [f" --port {port}"]
     options += [] if store is None else [f" --store {store}"]
-    print(f"start the server:  fluents annotate serve{''.join(options)}")
-    print(f"then join as owner: {link}")
+    print(f"start the server: fluents annotate serve{''.join(options)}")
+    print(f"then open this link to join as owner: {link}")
 
 
 def _system(given: str) -> tuple[str, str]:
     name, found, file = given.partition("=")
     if not (found and name and file):
-        raise InputError(f"`system` must be NAME=FILE, not {given!r:.100}", fix="for example: --system mine=mine.jsonl")
+        raise InputError(
+            f"`system` must have the form NAME=FILE, not {given!r:.100}", fix="for example: --system mine=mine.jsonl"
+        )
     return name, file
 
 
@@ -145,38 +166,45 @@ def _beside(address: str | None) -> Iterator[Store]:
 @app.command()
 def serve(
     project: Annotated[
-        str | None, typer.Argument(metavar="PROJECT", help="Serve only this project. Default: all in the store.")
+        str | None,
+        typer.Argument(metavar="PROJECT", help="Serve only this project. Default: all projects in the store."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = PORT,
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. The connection is not encrypted: for other machines, use an HTTPS proxy."
+            help="Address to listen on. The connection is not encrypted, so use an HTTPS proxy for other machines."
         ),
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Also accept requests to this host name. Repeat for several."),
+        typer.Option(
+            metavar="NAME",
+            help="Also accept requests to the host NAME, such as the name of a proxy. Repeat for several.",
+        ),
     ] = None,
     lease: Annotated[
         float,
         typer.Option(
-            metavar="MINUTES", min=0.05, help="Free an item for other annotators after MINUTES without a decision."
+            metavar="MINUTES",
+            min=0.05,
+            help="If an annotator leaves the page without deciding, give the item to others after MINUTES.",
         ),
     ] = 15.0,
     open_page: Annotated[
         bool | None,
         typer.Option(
             "--open/--no-open",
-            help="Open the page in the browser, or not. Default: open it if started from a terminal.",
+            help="Open the page in the browser, or do not. Default: open it if started from a terminal.",
         ),
     ] = None,
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address and the owners' links as JSON.")] = False,
 ) -> None:
-    """Serve the page and the API for annotators, until Ctrl-C. Every decision is stored before it is acknowledged.
+    """Serve the annotation page and its API until you press Ctrl-C.
 
-    Nobody gets in without an invitation. For each project without an owner, prints a link to join as its owner.
+    People can join only with a link. If a project has no owner yet, the command prints a link to join as its owner.
+    The page shows a decision as saved when the server has stored it.
 
     Example: `fluents annotate serve`
 
@@ -198,7 +226,7 @@ def serve(
         only = None if project is None else Projects(opened).named(project)
         served = [only] if only else Projects(opened).all()
         if not served:
-            tell("there is no project in this store yet; create one with `fluents annotate new`")
+            tell("there are no projects yet; create one with `fluents annotate new`")
         members = Members(opened)
         links = {
             one.name: _link(address, members.invite(one.id, "owner"))
@@ -210,10 +238,10 @@ def serve(
             if as_json:
                 show_json({"address": address, "store": opened.name, "owner_links": links})
             else:
-                print(f"annotators reach the server at {address}")
+                print(f"serving at {address}")
                 for name, link in links.items():
-                    print(f"join as owner of {name}: {link}")
-                print(f"decisions are kept in {opened.name}\npress Ctrl-C to stop")
+                    print(f"to join {name} as its owner, open {link}")
+                print(f"decisions are stored in {opened.name}\npress Ctrl-C to stop")
             sys.stdout.flush()
             if open_page or (open_page is None and sys.stdout.isatty()):
                 import webbrowser
@@ -232,18 +260,25 @@ def invite(
     project: ProjectArgument = None,
     role: Annotated[
         Literal["annotator", "adjudicator", "owner"],
-        typer.Option(help="What people who join by the link may do; each role may do all that the one before it may."),
+        typer.Option(
+            help="Role of the people who join with the link. Adjudicators can also settle disagreements; owners can do "
+            "everything."
+        ),
     ] = "annotator",
-    uses: Annotated[int, typer.Option(min=1, max=1000, help="How many people can join by the link.")] = 1,
+    uses: Annotated[int, typer.Option(min=1, max=1000, help="How many people can join with the link.")] = 1,
     member: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Let a member such as A3 in again, on another machine for instance."),
+        typer.Option(
+            metavar="ID",
+            help="Make the link for an existing member who lost their token. ID is a pseudonym such as A3, which "
+            "`fluents annotate status` shows.",
+        ),
     ] = None,
     address: AddressOption = ADDRESS,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a link by which people join a project.
+    """Print a link with which people join a project. It works for 30 days.
 
     Example: `fluents annotate invite soups --uses 20 --address https://annotate.example.org`
     """
@@ -261,7 +296,7 @@ def invite(
 
 @app.command()
 def status(project: ProjectArgument = None, store: StoreOption = None, as_json: AsJson = False) -> None:
-    """Show how far each stage of a project has come, and what each member has done.
+    """Show how many items of each stage are decided, and how many each member has decided.
 
     Example: `fluents annotate status soups`
     """
@@ -295,21 +330,22 @@ def export(
     format: Annotated[
         Literal["fluents", "openpi", "openpi-c", "openpi2", "history"],
         typer.Option(
-            help="fluents, openpi (a zip archive of four files), openpi-c, openpi2, or history: everything that was "
-            "decided, by whom and when."
+            help="Format of the file: the format of a dataset (openpi is a zip archive of four files), fluents for "
+            "JSONL, or history for every decision with its author and time."
         ),
     ] = "fluents",
     pseudonymous: Annotated[
-        bool, typer.Option("--pseudonymous", help="With --format history: leave out the names of people.")
+        bool,
+        typer.Option("--pseudonymous", help="With --format history, write pseudonyms such as A3 instead of names."),
     ] = False,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE. Default: standard output.")
     ] = "-",
     store: StoreOption = None,
 ) -> None:
-    """Write the results of a project so far, or its whole history.
+    """Write the current results of a project to a file, or its whole history.
 
-    `fluents annotate import` reads a history back without loss.
+    `fluents annotate import` recreates the project from its history.
 
     Example: `fluents annotate export soups --format openpi-c -o soups.jsonl`
     """
@@ -338,15 +374,16 @@ def _counted(
 
 @app.command("import")
 def import_(
-    file: Annotated[str, typer.Argument(help="History, as `fluents annotate export --format history` writes it.")],
-    name: Annotated[str | None, typer.Option(help="Name of the project. Default: as in the file.")] = None,
+    file: Annotated[str, typer.Argument(help="File that `fluents annotate export --format history` wrote.")],
+    name: Annotated[str | None, typer.Option(help="Name of the new project. Default: the name in the file.")] = None,
     address: AddressOption = ADDRESS,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a project from the history of another, with all its decisions, and print a link for its owner.
+    """Create a project from an exported history, with all its decisions, and print a link for its owner.
 
-    Tokens are not part of a history; `fluents annotate invite --member A3` lets a member in again.
+    A history contains no tokens, so members cannot sign in to the new project at first. For each member, make a new
+    link with `fluents annotate invite --member`.
 
     Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
     """
@@ -365,7 +402,7 @@ def import_(
     if as_json:
         show_json({"project": found.name, "id": found.id, "link": link, "store": opened.name})
     else:
-        print(f"imported the project {found.name}; join as its owner: {link}")
+        print(f"imported the project {found.name}\nto join as its owner, open {link}")
 
 
 app.command()(annotate_simulate.simulate)

@@ -26,16 +26,18 @@ StageList = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
-        help="Stages in order, joined by commas: select, author, audit, vet, clean-procedures, clean-steps, "
-        "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct. A number after "
-        "a stage sets how many people decide on each item: vet:3.",
+        help="Stages in their order, separated by commas: select, author, audit, vet, clean-procedures, clean-steps, "
+        "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct. vet:3 asks three "
+        "people about each item; without a number, a stage asks as many people as in the papers.",
     ),
 ]
 DesignFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Read the stages and their settings from a JSON file instead of --stages."),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of everything that is shuffled or sampled.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Seed for shuffling and sampling. Default: the seed in the design, or 0.")
+]
 
 
 def project_design(
@@ -50,7 +52,7 @@ def project_design(
     from fluents.annotation.design import design_of, read_design
 
     if (stages is None) == (file is None):
-        raise InputError("give either `stages` or `design`", fix="for example: --stages author,vet")
+        raise InputError("give either `stages` or `design`, not both", fix="for example: --stages author,vet")
     given: dict[str, Any] = {} if seed is None else {"seed": seed}
     for field, path in (("guideline", guideline), ("consent", consent)):
         if path is not None:
@@ -66,29 +68,35 @@ def project_design(
 def model(
     link: Annotated[
         str,
-        typer.Argument(help="Link of an invitation; with --token-file also the address of the server alone."),
+        typer.Argument(
+            help="Link that `fluents annotate invite` printed. If the file of --token-file exists, the address of the "
+            "server is enough."
+        ),
     ],
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the new member. Default: the name of the model.")
+        str | None,
+        typer.Option(metavar="NAME", help="Name under which the model joins. Default: the name of the model."),
     ] = None,
-    agree: Annotated[bool, typer.Option("--agree", help="Agree to the terms of the project, if it has any.")] = False,
+    agree: Annotated[
+        bool, typer.Option("--agree", help="Agree to the terms of the project. Required if it has any.")
+    ] = False,
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after N items.")] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep the member's token in FILE; a file that is there is used instead of joining again.",
+            help="Store the member's token in FILE. If FILE exists, sign in with its token instead of joining again.",
         ),
     ] = None,
     as_json: AsJson = False,
     *,
     options: ModelOptions,
 ) -> None:
-    """Let a model work on a project as one of its annotators, until nothing is left for it in the open stage.
+    """Let a model work as an annotator of a project, until no item of the open stage is left for it.
 
-    An embedded model (tiny, small, base; the default) writes changes; the built-in methods group names and rate
-    salience. A language model at --base-url does all this and gives verdicts, too. An item whose answer cannot be
-    read is left to others. Ctrl-C loses nothing.
+    Without --base-url, an embedded model (tiny, small or base) writes changes, and offline methods group names, accept
+    paraphrases and rate salience. A language model at --base-url can work in all stages. If an answer cannot be
+    parsed, the item is left to other annotators. You can stop with Ctrl-C and continue later.
 
     Example: `fluents annotate model "http://127.0.0.1:8766/?join#CODE" --model small`
 
@@ -100,7 +108,7 @@ def model(
     with (
         _annotator(options) as annotator,
         _joined(link, name or options.model or "embedded model", token_file) as project,
-        report_parse_failures("these items are left to others") as failures,
+        report_parse_failures("these items are left to other annotators") as failures,
     ):
         total = _begin(project, agree, limit)
         left_out: list[str] = []
@@ -172,7 +180,7 @@ def _begin(project: RemoteProject, agree: bool, limit: int | None) -> int:
         if not agree:
             terms = str(me["consent"])[:5000]
             raise InputError(
-                f"the project asks its annotators to agree to this:\n\n{terms}\n", fix="add --agree if you do"
+                f"annotators of this project must agree to these terms:\n\n{terms}\n", fix="if you agree, add --agree"
             )
         project.consent()
     number = me["stage"]["number"] if me["stage"] else None
