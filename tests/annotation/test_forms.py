@@ -62,11 +62,11 @@ def test_a_good_answer_is_kept_and_keeping_it_again_changes_nothing(kind: str) -
 
 
 BAD: list[tuple[str, Any, str]] = [
-    ("vet", [], "not an object"),
+    ("vet", [], "not a JSON object"),
     ("vet", {}, "valid"),
     ("vet", {"valid": "yes"}, "valid"),
     ("vet", {"valid": 1}, "valid"),
-    ("vet", {"valid": True, "reason": "obscure"}, "judged valid"),
+    ("vet", {"valid": True, "reason": "obscure"}, "must be null"),
     ("vet", {"valid": False, "reason": "<script>"}, "reason"),
     ("vet", {"valid": True, "more": 1}, "more"),
     ("author", {"changes": [shown(BOILED, step=5)]}, "steps 1 to 4"),
@@ -79,7 +79,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("author", {"changes": [shown(BOILED, after="hot | warm")]}, "separates wordings"),
     ("author", {"changes": [shown(BOILED, entity="a" * 10**6)]}, "entity"),
     ("author", {"changes": [shown(BOILED, entity="\ud800")]}, "entity"),
-    ("author", {"changes": [shown(BOILED, after=" Cold ")]}, "same before and after"),
+    ("author", {"changes": [shown(BOILED, after=" Cold ")]}, "does not change"),
     ("author", {"changes": [shown(BOILED, after=f"hot {number}") for number in range(7)]}, "more than 6"),
     ("author", {"changes": "changes"}, "changes"),
     ("audit", {"missing": [shown(BOILED, type="forgotten")]}, "type"),
@@ -87,7 +87,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("clean-steps", {"valid": [True]}, "4 steps, but 1"),
     ("clean-changes", {"verdict": "perhaps"}, "verdict"),
     ("entities", {"clusters": [["water", "cup"]]}, "'bag' is missing"),
-    ("entities", {"clusters": [["water", "cup"], ["bag", "water"]]}, "'water' is given twice"),
+    ("entities", {"clusters": [["water", "cup"], ["bag", "water"]]}, "'water' appears twice"),
     ("entities", {"clusters": [["water", "cup", "bag", "sugar"]]}, "'sugar' is not one of"),
     ("entities", {"clusters": [["water", "cup", "bag"], []]}, "clusters"),
     ("expansions", {"accepted": ["sugar"]}, "'sugar' is not one of"),
@@ -96,7 +96,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("salience", {"scores": {"water": 5}}, "missing"),
     ("judge", {"verdicts": []}, "pairs"),
     ("judge", {"verdicts": ["wrong"]}, "verdicts"),
-    ("correct", {"changes": [{**shown(BOILED), "from": 5}]}, "does not have"),
+    ("correct", {"changes": [{**shown(BOILED), "from": 5}]}, "not the position"),
     ("correct", {"changes": [{**shown(BOILED), "from": -1}]}, "from"),
     ("correct", {"changes": [], "blind": []}, "blind"),
 ]

@@ -176,7 +176,7 @@ def test_the_command_reads_a_history(vetted: StageOutcome, tmp_path: Path, run: 
     assert done.json["scores"]["agreement"]["share"] == 0.8
     for arguments, message in (
         (("--stage", "2"), "stage 2 has no items"),
-        (("--stage", "1", "--raters", "D"), "'D' decided on no item"),
+        (("--stage", "1", "--raters", "D"), "'D' made no decision"),
         (("--stage", "1", "--pred", path), "--pred works only without --stage"),
     ):
         done = run("eval", "agreement", "--gold", path, *arguments)

@@ -88,12 +88,12 @@ def test_pay_is_summed_by_stage(gold: list[Trace]) -> None:
 
 
 def test_too_few_people_or_procedures_are_an_error(gold: list[Trace]) -> None:
-    with pytest.raises(InputError, match="needs 3 annotators, but `annotators` has 2"):
+    with pytest.raises(InputError, match="at least 3 annotators, but there are only 2"):
         simulate(design_of("test", "author,vet"), gold, PERFECT[:2])
     with pytest.raises(InputError, match="no procedures"):
         simulate(design_of("test", "vet"), [], PERFECT)
     both = with_stages("author").stages[0].replace(modalities=("with_image", "without_image"))
-    with pytest.raises(InputError, match="needs 4 annotators"):
+    with pytest.raises(InputError, match="at least 4 annotators"):
         simulate(design_of("test", "author").replace(stages=(both,)), gold, PERFECT[:3])
 
 

@@ -215,4 +215,4 @@ def test_a_simulation_says_how_many_judges_a_stage_needs(run: Run, tea: Path) ->
     assert [stage["kind"] for stage in found["stages"]] == ["author", "vet"]
     shown = run("annotate", "simulate", tea, "--stages", "vet", "--annotators", "1")
     assert shown.status == 2
-    assert "needs 3 annotators" in shown.err
+    assert "at least 3 annotators" in shown.err

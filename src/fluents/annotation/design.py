@@ -115,7 +115,7 @@ class StageDesign(Record):
         if self.max_steps < self.min_steps:
             raise ValueError("`max_steps` is less than `min_steps`")
         if len(set(self.modalities)) < len(self.modalities):
-            raise ValueError("a modality is given twice")
+            raise ValueError("`modalities` contains the same modality twice")
         return self
 
     @property
@@ -138,7 +138,7 @@ class ProjectDesign(Record):
     @model_validator(mode="after")
     def _one_currency(self) -> Self:
         if len({stage.pay.currency for stage in self.stages if stage.pay is not None}) > 1:
-            raise ValueError("all stages must pay in one currency")
+            raise ValueError("all stages must have the same `currency`")
         return self
 
     def stage(self, number: int) -> StageDesign:
@@ -154,7 +154,7 @@ def design_of(name: str, stages: str, **given: Any) -> ProjectDesign:
     >>> [stage.judges for stage in design_of("soups", "author,vet,salience:1").stages]
     [2, 3, 1]
     """
-    with jsonl.wrong_shape_is_input_error("not a design", "`stages`"):
+    with jsonl.wrong_shape_is_input_error("invalid stages", "`stages`"):
         return ProjectDesign.model_validate({"name": name, "stages": list(map(_stage, stages.split(","))), **given})
 
 
@@ -164,7 +164,7 @@ def _stage(text: str) -> dict[str, Any]:
         raise InputError(f"unknown stage {kind!r:.80}", fix=f"choose from: {', '.join(STAGE_KINDS)}")
     if colon and not (judges.isascii() and judges.isdecimal() and 1 <= len(judges) <= 3 and int(judges)):
         raise InputError(
-            f"{judges!r:.80} is not a number of judges", where=f"stage {kind}", fix=f"write, for example, {kind}:3"
+            f"{judges!r:.80} is not a valid number of judges", where=f"stage {kind}", fix=f"for example: {kind}:3"
         )
     return {"kind": kind, "judges": int(judges)} if colon else {"kind": kind}
 
@@ -174,5 +174,5 @@ def read_design(path: str | Path) -> ProjectDesign:
     with jsonl.open_input(path) as stream:
         data = stream.read(jsonl.MAX_LINE_BYTES)
     value = jsonl.parse_json(data, str(path))
-    with jsonl.wrong_shape_is_input_error("not a design of an annotation project", str(path)):
+    with jsonl.wrong_shape_is_input_error("not a valid design of an annotation project", str(path)):
         return ProjectDesign.model_validate(value)

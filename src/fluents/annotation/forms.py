@@ -42,7 +42,9 @@ def _readable(text: str) -> str:
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise ValueError("the text contains characters that cannot be shown")
     if _BAR in text:
-        raise ValueError(f"the character {_BAR} separates wordings in files of OpenPI2.0; use another one")
+        raise ValueError(
+            f"the text contains {_BAR}, which separates wordings in OpenPI2.0 files; use another character"
+        )
     return text
 
 
@@ -132,9 +134,9 @@ class _Correction(_Form):
 def check_answer(item: Item, answer: Any) -> dict[str, Any]:
     """The answer as it is kept: checked, without what the form does not ask for. An InputError says what is wrong."""
     if not isinstance(answer, Mapping):
-        raise InputError("the answer is not an object", where=item.id)
+        raise InputError("the answer is not a JSON object", where=item.id)
     form, finish = _FORMS[item.kind]
-    with wrong_shape_is_input_error("the answer does not fit the form", item.id):
+    with wrong_shape_is_input_error("the answer does not match the question", item.id):
         values = form.model_validate(dict(answer)).model_dump(by_alias=True)
         return finish(item.payload, values)
 
@@ -164,9 +166,9 @@ def _corrected(payload: Mapping[str, Any], values: Values) -> Values:
         raise WrongShape(f"more than {MAX_ADDED} changes were added")
     sources = [change["from"] for change in values["changes"] if change["from"] is not None]
     if any(position >= len(draft) for position in sources):
-        raise WrongShape("a change comes from a position that the draft does not have")
+        raise WrongShape("`from` is not the position of a change in the draft")
     if payload["blind_first"] != (values["blind"] is not None):
-        raise WrongShape("`blind` is required if the draft is shown after a blind pass, and not allowed otherwise")
+        raise WrongShape("`blind` is required if annotators write before they see the draft, and not allowed otherwise")
     if values["blind"] is not None:
         values["blind"] = _changes(payload, values["blind"], most=MAX_ADDED)
     return values
@@ -179,7 +181,7 @@ def _changes(payload: Mapping[str, Any], changes: Sequence[Values], most: int | 
         if change["step"] > count:
             raise WrongShape(f"a change is at step {change['step']}, but the procedure has steps 1 to {count}")
         if fold(change["before"]) == fold(change["after"]):
-            raise WrongShape(f"{change['entity']!r} is the same before and after: {change['after']!r}")
+            raise WrongShape(f"{change['entity']!r} does not change: it is {change['after']!r} both before and after")
     distinct: dict[tuple[int, str, str, str, str], Values] = {}
     for change in changes:
         distinct.setdefault(same_words(change), change)
@@ -207,7 +209,7 @@ def is_writable(change: StateChange) -> bool:
 
 def _vetted(payload: Mapping[str, Any], values: Values) -> Values:  # noqa: ARG001
     if values["valid"] and values["reason"] is not None:
-        raise WrongShape("a change judged valid cannot also have a reason for being invalid")
+        raise WrongShape("`reason` says why a change is wrong, so it must be null if `valid` is true")
     return values
 
 
@@ -235,7 +237,7 @@ def _clustered(payload: Mapping[str, Any], values: Values) -> Values:
 def _accepted(payload: Mapping[str, Any], values: Values) -> Values:
     given = set(values["accepted"])
     if unknown := given - set(payload["expansions"]):
-        raise WrongShape(f"{min(unknown)!r:.80} is not one of the names to accept")
+        raise WrongShape(f"{min(unknown)!r:.80} is not one of the names in the question")
     values["accepted"] = [name for name in payload["expansions"] if name in given]
     return values
 
@@ -249,11 +251,11 @@ def _scores(payload: Mapping[str, Any], values: Values) -> Values:
 def _each_once(given: Iterable[str], asked: Sequence[str]) -> None:
     counts = Counter(iter(given))  # a dict itself would be taken for counts
     if unknown := counts.keys() - set(asked):
-        raise WrongShape(f"{min(unknown)!r:.80} is not one of the names")
+        raise WrongShape(f"{min(unknown)!r:.80} is not one of the names in the question")
     if left_out := [name for name in asked if not counts[name]]:
-        raise WrongShape(f"{left_out[0]!r:.80} is missing")
+        raise WrongShape(f"the name {left_out[0]!r:.80} is missing")
     if repeated := [name for name, count in counts.items() if count > 1]:
-        raise WrongShape(f"{repeated[0]!r:.80} is given twice")
+        raise WrongShape(f"the name {repeated[0]!r:.80} appears twice")
 
 
 _FORMS: Mapping[StageKind, tuple[type[_Form], Finish]] = {

@@ -21,8 +21,8 @@ from fluents.records import Record, Trace
 
 VERSION: Literal[1] = 1
 """Of the format."""
-NOT_A_HISTORY = "this file is not the history of an annotation project, or is incomplete"
-EXPORT_AGAIN = "export the history again"
+NOT_A_HISTORY = "this file is not the complete history of an annotation project"
+EXPORT_AGAIN = "export the history again with `fluents annotate export --format history`"
 
 Seconds: TypeAlias = Annotated[float, Field(ge=0, lt=2**40)]
 Count: TypeAlias = Annotated[int, Field(ge=0, lt=2**31)]

@@ -59,8 +59,8 @@ class ModelAnnotator:
             if item.kind == "expansions":
                 return check_answer(item, {"accepted": _alike(item.payload)})
             raise InputError(
-                f"items of the stage `{item.kind}` can only be answered by a language model",
-                fix="name one with `model` and `base_url`",
+                f"only a language model can work in the stage `{item.kind}`",
+                fix="choose a language model with `model` and `base_url`",
             )
         return self._asked(item, self.model)
 
@@ -75,7 +75,7 @@ class ModelAnnotator:
         )
         [found] = answered(model.answerer, question, partial(_read, item))
         if isinstance(found, Unreadable):
-            raise NoModelAnswerError(f"the model's answer could not be read: {found.reason}", where=item.id)
+            raise NoModelAnswerError(f"the model's answer cannot be parsed: {found.reason}", where=item.id)
         return found
 
     def tracked(self, procedure: Procedure) -> list[StateChange]:
@@ -215,7 +215,7 @@ def _salience(annotator: ModelAnnotator, payload: Mapping[str, Any]) -> dict[str
         rated = rate_salience(trace, "prompted", scope=scope, model=annotator.model)
     values = {one.entity: one.value for one in rated.salience if one.step == step and one.value is not None}
     if missing := [name for name in payload["entities"] if name not in values]:
-        raise NoModelAnswerError(f"the model gave no readable rating of {missing[0]!r:.80}")
+        raise NoModelAnswerError(f"the model gave no valid rating for {missing[0]!r:.80}")
     return {"scores": {name: min(5, max(0, round(values[name]))) for name in payload["entities"]}}
 
 

@@ -49,7 +49,9 @@ class RemoteProject:
         """Become a member by the link of an invitation."""
         code = urlsplit(link).fragment
         if not code:
-            raise ServerError("this link has no invitation in it", where=link[:200], fix="give the whole link")
+            raise ServerError(
+                "this link contains no invitation", where=link[:200], fix="copy the whole link, with the part after #"
+            )
         client = httpx.Client(base_url=_origin(link), timeout=60)
         answer = _sent(client, "POST", "/join", {"invitation": code, "name": name})
         return cls(link, answer["token"], client)
@@ -107,9 +109,9 @@ def _origin(address: str) -> str:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ServerError(
-            "this is not the address of a server",
+            "this is not the address of an annotation server",
             where=address[:200],
-            fix="give a link as `fluents annotate invite` does",
+            fix="give a link that `fluents annotate invite` printed",
         )
     return f"{parts.scheme}://{parts.netloc}"
 
@@ -125,7 +127,7 @@ def _sent(client: httpx.Client, method: str, path: str, given: Any = None, tries
                 raise ServerError(
                     f"the server does not answer: {error}",
                     where=str(client.base_url),
-                    fix="start it, or check the link",
+                    fix="start it with `fluents annotate serve`, or check the link",
                 ) from None
         else:
             if answer.is_success:

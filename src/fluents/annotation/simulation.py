@@ -137,11 +137,11 @@ def simulate(
     """
     gold = list(traces)
     if not gold:
-        raise InputError("there are no procedures to simulate with", fix="give traces with changes")
+        raise InputError("the source contains no procedures", fix="choose a file or a dataset with gold traces")
     if len(annotators) < (need := _needed_people(design)):
         raise InputError(
-            f"the design needs {need} annotators, but `annotators` has {len(annotators)}",
-            fix=f"simulate {need} or more",
+            f"the stages need at least {need} annotators, but there are only {len(annotators)}",
+            fix=f"set `annotators` to {need} or more",
         )
     truth = Truth.of(gold)
     material = planted(gold, _shares_for(design, shares or PlantedShares()), seed)
@@ -363,19 +363,19 @@ def simulation_view(simulation: Simulation) -> RenderableType:
             [str(judges), *(cells[judges, error] for error in errors)]
             for judges in dict.fromkeys(one.judges for one in of_kind)
         ]
-        parts.append(plain(f"\n{kind}: precision / recall of the {MEASURED[kind]} it keeps", "bold"))
+        parts.append(plain(f"\n{kind}: precision / recall of the {MEASURED[kind]} that it keeps", "bold"))
         parts.append(table_of(["judges", *(f"{error:.0%} errors" for error in errors)], lines))
     return Group(*parts)
 
 
 _NONE = "–"
 _MEANINGS = {
-    "agree": "share of the questions that all judges answer alike",
-    "alpha": "Krippendorff's alpha",
-    "F1": "of every two authors, where other words for the same change count as the same",
-    "right": "share of the questions that the majority answers rightly",
-    "precision": "share of what is kept that is right",
-    "recall": "share of what is right that is kept",
+    "agree": "share of the questions to which all judges give the same answer",
+    "alpha": "Krippendorff's alpha (1: all agree, 0: no better than chance)",
+    "F1": "mean F1 between the changes of two authors; different words for the same change count as the same",
+    "right": "share of the questions to which the majority gives the right answer",
+    "precision": "share of the kept things that are right",
+    "recall": "share of the right things that are kept",
 }
 
 

@@ -77,8 +77,8 @@ def new(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Traces with draft changes. People correct them in the stage `correct`. In `author` and `audit`, the page "
-            "lists entities of the draft that nobody has mentioned.",
+            help="Traces with draft changes. People correct them in the stage `correct`. In `author` and `audit`, the "
+            "page lists entities of the draft that nobody has mentioned.",
         ),
     ] = None,
     system: Annotated[

@@ -37,7 +37,7 @@ Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 def disagreements(
     services: Annotating, member: Adjudicator, stage: StageQuery = None, offset: Offset = 0
 ) -> DisagreementPage:
-    """Items that have all their decisions, and on which people disagree; those with the least agreement first."""
+    """Items that everybody has decided and on which people disagree, with the least agreement first."""
     project = services.projects.get(member.project)
     number = stage_number(services, project, stage)
     figures = services.figures.stage(project, number)
@@ -60,8 +60,8 @@ def disagreements(
 
 @router.post("/adjudicate/bulk")
 def adjudicate_many(services: Annotating, member: Adjudicator, given: BulkGiven) -> BulkAccepted:
-    """Accept what most people say, for all items whose agreement is at least the threshold; each is a decision of its
-    own, which can be undone."""
+    """Accept the majority's answer for all items whose agreement is at least `threshold`. Each of these is a separate
+    decision, which can be undone."""
     project = services.projects.get(member.project)
     figures = services.figures.stage(project, stage_number(services, project, given.stage))
     wanted = [
@@ -81,7 +81,7 @@ def adjudicate_many(services: Annotating, member: Adjudicator, given: BulkGiven)
 
 @router.get("/checks")
 def checks(services: Annotating, member: Adjudicator, stage: StageQuery = None) -> ChecksPage:
-    """The items of the experts' sample that nobody has checked yet. A check is a decision with `checks`."""
+    """Sampled items that no expert has checked yet. To check one, send a decision with `checks`."""
     project = services.projects.get(member.project)
     figures = services.figures.stage(project, stage_number(services, project, stage))
     return ChecksPage(items=_items(services, member, figures.unchecked[:PAGE]), total=len(figures.unchecked))

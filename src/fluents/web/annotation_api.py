@@ -51,7 +51,7 @@ ItemPath = Annotated[str, Path(pattern="^[0-9a-f]{20}$", examples=["0123456789ab
 DecisionPath = Annotated[str, Path(pattern="^[A-Za-z0-9_-]{8,64}$", examples=["decision-0001"])]
 BesidesQuery = Annotated[list[Annotated[str, Query(pattern="^[0-9a-f]{20}$")]], Query(max_length=50)]
 KnownQuery = Annotated[list[Annotated[str, Query(max_length=300)]], Query(max_length=100)]
-NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing is left to do"}}
+NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "No item is left for this member"}}
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer} for status in (400, 401, 403, 404, 408, 409, 413, 422)
@@ -71,7 +71,7 @@ def health(services: Annotating) -> AnnotationHealth:
 
 @router.post("/join", status_code=201)
 def join(services: Annotating, given: JoinGiven, request: Request, response: Response) -> Joined:
-    """Become a member of a project by an invitation. The token is also set as a cookie, for the page."""
+    """Join a project with an invitation. The answer contains the member's token, and also sets it as a cookie."""
     member, token = services.members.join(given.invitation, given.name, consented=given.consent)
     remember(response, request, token)
     project = services.projects.get(member.project)
@@ -85,7 +85,7 @@ def join(services: Annotating, given: JoinGiven, request: Request, response: Res
 
 @router.post("/session", status_code=204)
 def sign_in(services: Annotating, given: SignIn, request: Request) -> Response:
-    """Exchange a token for a cookie, so that the page need not keep it."""
+    """Sign in with a token. The answer sets it as a cookie, so that the page does not have to store it."""
     services.member(given.token)
     answer = Response(status_code=204)
     remember(answer, request, given.token)
@@ -94,7 +94,7 @@ def sign_in(services: Annotating, given: SignIn, request: Request) -> Response:
 
 @router.delete("/session", status_code=204)
 def sign_out() -> Response:
-    """Forget the cookie."""
+    """Sign out: delete the cookie."""
     answer = Response(status_code=204)
     answer.delete_cookie(COOKIE)
     return answer
@@ -102,7 +102,7 @@ def sign_out() -> Response:
 
 @router.get("/me")
 def me(services: Annotating, member: Someone) -> Me:
-    """Who I am, what the project is, and how far it has come."""
+    """The member who asks, their project, and how many items of each stage are decided."""
     project = services.projects.get(member.project)
     stages = stage_infos(services, project)
     now = next((stage.number for stage in stages if stage.state == "open"), None)
@@ -123,7 +123,7 @@ def me(services: Annotating, member: Someone) -> Me:
 
 @router.put("/me/keys", status_code=204)
 def set_keys(services: Annotating, member: Someone, given: KeysGiven) -> Response:
-    """Keep which key does what, in place of what was kept before."""
+    """Replace the member's own keys on the page."""
     services.members.set_keys(member, given)
     return Response(status_code=204)
 
@@ -140,26 +140,26 @@ def consent(services: Annotating, member: Someone) -> Response:
 
 @router.post("/next", response_model=Handed, responses=NOTHING)
 def next_item(services: Annotating, member: Annotator, given: NextGiven) -> Handed | Response:
-    """The next item for me: one that I hold already, or one with a free place, which is then mine for some time."""
+    """Get the next item: one that the member already works on, or a free one, which is then reserved for them."""
     lease = services.places.next(member, given.besides, given.release, given.stage)
     return Response(status_code=204) if lease is None else handed(lease)
 
 
 @router.get("/items/{item_id}")
 def show_item(services: Annotating, member: Annotator, item_id: ItemPath) -> Handed:
-    """An item that I have or had. Adjudicators can see every item of their project."""
+    """Show an item that the member works on or has decided. Adjudicators can see every item of their project."""
     return handed(services.places.show(member, item_id))
 
 
 @router.post("/items/{item_id}/renew")
 def renew(services: Annotating, member: Annotator, item_id: ItemPath) -> LeaseShown:
-    """Hold an item for longer."""
+    """Reserve an item for longer."""
     return LeaseShown(until=services.places.renew(member, item_id).until)
 
 
 @router.post("/items/{item_id}/release", status_code=204)
 def release(services: Annotating, member: Annotator, item_id: ItemPath) -> Response:
-    """Give an item back undecided."""
+    """Give an item back without a decision."""
     services.places.release(member, item_id)
     return Response(status_code=204)
 
@@ -176,9 +176,11 @@ def decide(
     next: bool = False,
     besides: BesidesQuery = [],  # noqa: B006 - FastAPI copies it
 ) -> DecisionKept:
-    """Decide on an item. The same decision sent again is kept once; another one with its id is refused."""
+    """Decide on an item. If it is sent twice, it is stored once. A different decision with the same id is refused."""
     if (given.adjudicates or given.checks) and not member.may("adjudicator"):
-        raise RefusedError(403, "only the project's adjudicator may do this")
+        raise RefusedError(
+            403, "only an adjudicator of the project can do this", "ask the owner of the project for this role"
+        )
     kept = services.decisions.give(member, Judgement(**given.model_dump()))
     response.status_code = 201 if kept.is_new else 200
     following = _following(services, member, besides) if next else None
@@ -194,7 +196,7 @@ def _following(services: AnnotationServices, member: Member, besides: list[str])
 def undo(
     services: Annotating, member: Annotator, decision_id: DecisionPath, given: UndoGiven, response: Response
 ) -> DecisionUndone:
-    """Take back one of my latest twenty decisions. It stays in the history, as does its undoing."""
+    """Undo one of the member's latest twenty decisions. The history keeps the decision and the undo."""
     kept = services.decisions.undo(member, decision_id, given.id)
     response.status_code = 201 if kept.is_new else 200
     again = handed(services.places.show(member, kept.decision.item))
@@ -212,7 +214,7 @@ def undo(
 def mine(
     services: Annotating, member: Someone, limit: Annotated[int, Query(ge=1, le=100)] = UNDOABLE
 ) -> list[DecisionListed]:
-    """My latest decisions, newest first."""
+    """The member's latest decisions, newest first."""
     project = services.projects.get(member.project)
     return decisions_listed(project, services.decisions.mine(member, limit))
 
@@ -229,9 +231,9 @@ def suggest(
     q: Annotated[str, Query(max_length=300)] = "",
     known: KnownQuery = [],  # noqa: B006 - FastAPI copies it
 ) -> list[SuggestionShown]:
-    """Names or values that may be meant, and names that may mean the same. Those who write on their own are offered
-    only their own words, those of the text and the attributes of the design. `known` are words of theirs that are not
-    sent yet."""
+    """Suggest completions of what the member types (`q`), and names that may mean the same. Authors get only their own
+    words, words of the text and the attributes of the design. `known` lists names that the member has written in this
+    form and not sent yet."""
     found = services.suggestions.suggest(member, item, kind, q, known)
     return [SuggestionShown(text=one.text, same_as=one.same_as, score=one.score) for one in found]
 
@@ -240,7 +242,7 @@ def suggest(
 def recall(
     services: Annotating, member: Annotator, item: Annotated[str, Query(pattern="^[0-9a-f]{20}$")]
 ) -> RecallShown:
-    """What the project's draft mentions and people do not; authors see it only after an answer of their own."""
+    """Entities that the project's draft mentions and nobody else does. Authors must answer the item first."""
     found = services.suggestions.recall(member, item)
     return RecallShown(prompts=[PromptShown(**one._asdict()) for one in found])
 

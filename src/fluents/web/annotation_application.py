@@ -40,7 +40,9 @@ class AnnotationSettings:
 def create_annotation_app(store: Store, settings: AnnotationSettings) -> Guard:
     """The application on an open store."""
     places = Places(store, settings.lease_seconds)
-    app = FastAPI(**ABOUT, summary="Annotation projects: people decide, and data comes of it.")
+    app = FastAPI(
+        **ABOUT, summary="Annotation projects: people decide on items, and fluents makes a dataset of their decisions."
+    )
     app.state.services = AnnotationServices(
         store,
         Projects(store),

@@ -102,7 +102,9 @@ class Decisions:
                 if kept.id == given.id:
                     return _again(kept, member, given, answer)
             if now.stage != row.stage:
-                raise ConflictError(f"stage {row.stage} is closed", fix="go on to the next item")
+                raise ConflictError(
+                    f"stage {row.stage} is closed, so this decision does not count", fix="continue with the next item"
+                )
             if given.undoes is not None:
                 _check_undo(session, member, given)
             added = DecisionRow(
@@ -132,7 +134,7 @@ class Decisions:
         with self._store.reading() as session:
             found = _with_id(session, member.project, decision_id)
             if found is None or found.author_id != member.id:
-                raise NotFoundError("there is no such decision of yours")
+                raise NotFoundError("you made no such decision")
             given = Judgement(new_id, found.item_id, {}, None, decision_id, found.adjudicates, found.checks)
         return self.give(member, given)
 
@@ -151,8 +153,8 @@ class Decisions:
             place = place or free_place(session, member, item.id)
             if place is None:
                 raise ConflictError(
-                    "you do not hold this item any more, and others have all its places",
-                    fix="go on to the next item",
+                    "this item is no longer reserved for you, and enough other people have taken it",
+                    fix="continue with the next item",
                 )
             place.holder, place.until, place.decision = member.id, None, counts[0].id
         elif place is not None and place.decision is not None:
@@ -228,20 +230,20 @@ def _again(kept: DecisionRow, member: Member, given: Judgement, answer: Mapping[
 
 
 def _id_taken() -> ConflictError:
-    return ConflictError("another decision has this id", fix="make a new id for each decision")
+    return ConflictError("a different decision has this id already", fix="make a new id for each decision")
 
 
 def _check_undo(session: Session, member: Member, given: Judgement) -> None:
     """Only one's own, only on the same item, and only one of the latest of its sort."""
     undone = _with_id(session, member.project, str(given.undoes))
     if undone is None or undone.author_id != member.id or undone.item_id != given.item:
-        raise NotFoundError("there is no such decision of yours on this item")
+        raise NotFoundError("you made no such decision on this item")
     sort = DecisionRow.undoes.is_(None) if undone.undoes is None else DecisionRow.undoes.is_not(None)
     newer = session.scalar(
         select(func.count()).where(DecisionRow.author_id == member.id, sort, DecisionRow.number > undone.number)
     )
     if (newer or 0) >= UNDOABLE:
-        raise ConflictError(f"only the latest {UNDOABLE} decisions can be undone", fix="decide on the item again")
+        raise ConflictError(f"you can undo only your latest {UNDOABLE} decisions", fix="decide on the item again")
 
 
 def _entries(session: Session, *where: Any, limit: int, offset: int = 0) -> list[DecisionEntry]:

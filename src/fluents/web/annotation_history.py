@@ -108,7 +108,7 @@ def read_history(store: Store, lines: Iterable[tuple[str, bytes]], name: str | N
     records = history_records(lines)
     head = next(records, None)
     if not isinstance(head, HistoryHead):
-        raise InputError(NOT_A_HISTORY, fix="give a file that `fluents annotate export --format history` wrote")
+        raise InputError(NOT_A_HISTORY, fix=EXPORT_AGAIN)
     design = head.design if name is None else head.design.replace(name=name)
     project = Project(new_id(), design.name, head.created, design)
     try:
@@ -118,7 +118,7 @@ def read_history(store: Store, lines: Iterable[tuple[str, bytes]], name: str | N
     except IntegrityError as error:
         if "annotation_projects" in str(error.orig):
             raise name_taken(project.name) from None
-        raise InputError("this history contradicts itself: something is in it twice", fix=EXPORT_AGAIN) from None
+        raise InputError("this history contains the same record twice", fix=EXPORT_AGAIN) from None
     except (SQLAlchemyError, ArithmeticError, ValueError):  # numbers and texts that no database takes
         raise InputError(NOT_A_HISTORY, fix=EXPORT_AGAIN) from None
     return project
@@ -206,17 +206,21 @@ class _Reader:
     def _check(self, decision: Decision) -> None:
         """Somebody may have written the file by hand: a decision must be such as the server takes."""
         if decision.author not in self._members or decision.guideline not in self._guidelines:
-            raise InputError(f"the author or the guideline of decision {decision.id} is unknown", fix=EXPORT_AGAIN)
+            raise InputError(
+                f"the history does not contain the author or the guideline of decision {decision.id}", fix=EXPORT_AGAIN
+            )
         if decision.undoes is not None:
             TypeAdapter(DecisionId).validate_python(decision.undoes)
         item = self._item(decision.item)
         if (decision.answer or decision.undoes is None) and check_answer(item, decision.answer) != decision.answer:
-            raise InputError(f"the answer of decision {decision.id} does not fit its item", fix=EXPORT_AGAIN)
+            raise InputError(f"the answer of decision {decision.id} does not match its item", fix=EXPORT_AGAIN)
 
     def _read_item(self, identity: str) -> Item:
         row = self._session.get(ItemRow, (self._project, identity))
         if row is None:
-            raise InputError(f"a decision is on an unknown item, {identity!r:.80}", fix=EXPORT_AGAIN)
+            raise InputError(
+                f"the history does not contain the item {identity!r:.80}, on which somebody decided", fix=EXPORT_AGAIN
+            )
         self._session.expunge(row)
         return Item.model_validate_json(row.record)
 
@@ -234,7 +238,7 @@ class _Reader:
                 .order_by(PlaceRow.number)
             ).all()
             if len(plain) > len(places):
-                raise InputError("an item in this history has more decisions than it needs", fix=EXPORT_AGAIN)
+                raise InputError("more people decided on an item than its stage allows", fix=EXPORT_AGAIN)
             for place, decision in zip(places, reversed(plain), strict=False):
                 place.holder, place.decision = self._members[decision.author], decision.id
             row.decided = is_decided(Item.model_validate_json(row.record), decisions)

@@ -89,7 +89,11 @@ class Members:
             chosen = select(InvitationRow).where(InvitationRow.code == digest(code)).with_for_update()
             invitation = session.scalar(chosen)
             if invitation is None or invitation.uses < 1 or invitation.created < time.time() - INVITATION_SECONDS:
-                what = "this invitation is used up or too old" if invitation else "there is no such invitation"
+                what = (
+                    "this invitation has been used up or has expired"
+                    if invitation
+                    else "this invitation does not exist"
+                )
                 raise InvitationError(what, fix="ask the owner of the project for a new link")
             invitation.uses -= 1
             if invitation.member_id is None:
@@ -150,7 +154,9 @@ def _with_pseudonym(session: Session, project_id: str, name: str) -> MemberRow:
     for row in session.scalars(select(MemberRow).where(MemberRow.project_id == project_id)):
         if name in (pseudonym(row.number), row.id):
             return row
-    raise NotFoundError(f"there is no member {name!r:.40} in this project", fix="see `fluents annotate status`")
+    raise NotFoundError(
+        f"this project has no member {name!r:.40}", fix="list the members with `fluents annotate status`"
+    )
 
 
 def _let_in_again(session: Session, member_id: str, token: str) -> Member:

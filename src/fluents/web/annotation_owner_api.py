@@ -44,7 +44,7 @@ Limit = Annotated[int, Query(ge=1, le=100)]
 
 @router.post("/stages/open")
 def open_stage(services: Annotating, member: Owner, given: StageOpenGiven) -> StageOpened:
-    """Close the open stage, and open the next one with items made from its outcome."""
+    """Close the open stage, and open the next one. Its items are made from the result of the closed stage."""
     project = services.projects.get(member.project)
     number = services.stages.open_next(project, force=given.force, closing=given.stage)
     stages = stage_infos(services, project)
@@ -53,13 +53,13 @@ def open_stage(services: Annotating, member: Owner, given: StageOpenGiven) -> St
 
 @router.get("/progress")
 def progress(services: Annotating, member: Owner) -> list[StageInfo]:
-    """How far each stage has come."""
+    """How many items of each stage are decided."""
     return stage_infos(services, services.projects.get(member.project))
 
 
 @router.get("/agreement")
 def agreement(services: Annotating, member: Owner, stage: StageQuery = None) -> AgreementShown:
-    """How far people agree on the items of a stage."""
+    """How well people agree in a stage."""
     project = services.projects.get(member.project)
     number = stage_number(services, project, stage)
     figures = services.figures.stage(project, number)
@@ -86,7 +86,7 @@ def agreement(services: Annotating, member: Owner, stage: StageQuery = None) -> 
 
 @router.get("/outcome")
 def outcome(services: Annotating, member: Owner, stage: StageQuery = None) -> OutcomeShown:
-    """What a stage leaves so far: how much there was and is, what was removed and why, the scores of judged systems."""
+    """The result of a stage so far: counts before and after, what was removed and why, and the scores of systems."""
     project = services.projects.get(member.project)
     number = stage_number(services, project, stage)
     return OutcomeShown(stage=number, **services.figures.outcome(project, number))
@@ -94,7 +94,7 @@ def outcome(services: Annotating, member: Owner, stage: StageQuery = None) -> Ou
 
 @router.get("/pay")
 def pay(services: Annotating, member: Owner) -> PayShown:
-    """What everybody earned, and how long they took."""
+    """What each member has earned, and how long they worked."""
     found = services.figures.pay(services.projects.get(member.project))
     return PayShown(
         currency=next((one.currency for one in found), None),
@@ -114,7 +114,7 @@ def pay(services: Annotating, member: Owner) -> PayShown:
 
 @router.get("/people")
 def people(services: Annotating, member: Owner) -> list[PersonProgress]:
-    """The members of the project, and what each has done."""
+    """The members of the project, and how many items each has decided."""
     tallies = services.decisions.tallies(member.project)
     return [
         PersonProgress(
@@ -134,7 +134,7 @@ def people(services: Annotating, member: Owner) -> list[PersonProgress]:
 
 @router.get("/audit")
 def audit(services: Annotating, member: Owner, offset: Offset = 0, limit: Limit = 100) -> AuditPage:
-    """Who said what when: every decision, newest first."""
+    """All decisions with their authors and times, newest first."""
     entries, total = services.decisions.audit(member.project, offset, limit)
     listed = decisions_listed(services.projects.get(member.project), entries)
     following = offset + len(listed)
@@ -143,14 +143,14 @@ def audit(services: Annotating, member: Owner, offset: Offset = 0, limit: Limit 
 
 @router.put("/guideline")
 def write_guideline(services: Annotating, member: Owner, given: GuidelineGiven) -> GuidelineText:
-    """Write a new version of the guideline. Decisions say which version was there when they were made."""
+    """Publish a new version of the guideline. Each decision records the version that was current at the time."""
     kept = services.projects.write_guideline(member.project, given.text)
     return GuidelineText(version=kept.version, text=kept.text)
 
 
 @router.post("/invitations", status_code=201)
 def invite(services: Annotating, member: Owner, given: InvitationGiven, request: Request) -> InvitationMade:
-    """Make a link by which people join. The code is in its fragment, which browsers do not send."""
+    """Make a link with which people join. Its code is in the fragment, which browsers do not send to servers."""
     code = services.members.invite(member.project, given.role, given.uses, given.member)
     link = f"{address_of(request)}/?join#{code}"
     return InvitationMade(link=link, role=given.role, uses=given.uses)
@@ -160,7 +160,7 @@ def invite(services: Annotating, member: Owner, given: InvitationGiven, request:
 def export(
     services: Annotating, member: Owner, format: ExportFormat = "fluents", pseudonymous: bool = False
 ) -> Response:
-    """The results so far, or the whole history of the project, as a file."""
+    """Download the current results or the whole history of the project."""
     project = services.projects.get(member.project)
     name = f"{id_from(project.name)}{SUFFIXES[format]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}

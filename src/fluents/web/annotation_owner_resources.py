@@ -43,7 +43,7 @@ class DisagreementPage(BaseModel):
 
 
 class BulkGiven(Given):
-    """From which agreement on the answer of most people is accepted."""
+    """The lowest agreement at which the majority's answer is accepted."""
 
     stage: Number | None = None
     threshold: Annotated[float, Field(ge=0, le=1)]
@@ -86,7 +86,7 @@ class GuidelineGiven(Given):
 
 
 class InvitationGiven(Given):
-    """Whom a link lets in, and how many of them."""
+    """For whom a link is, and how many people can use it."""
 
     role: Role = "annotator"
     uses: Annotated[int, Field(ge=1, le=MAX_USES)] = 1
@@ -95,7 +95,7 @@ class InvitationGiven(Given):
 
 
 class InvitationMade(BaseModel):
-    """A link to send to people; it is shown this once."""
+    """A link to send to people. It is never shown again."""
 
     link: str
     role: Role
@@ -103,7 +103,7 @@ class InvitationMade(BaseModel):
 
 
 class PersonProgress(BaseModel):
-    """A member, for the project's owner."""
+    """A member, as the owner sees them."""
 
     id: str
     name: str
@@ -119,7 +119,7 @@ class PersonProgress(BaseModel):
 
 
 class PersonAgreed(BaseModel):
-    """How far one person agrees with the others."""
+    """How well one person agrees with the others."""
 
     pseudonym: str
     decisions: int
@@ -131,7 +131,7 @@ class PersonAgreed(BaseModel):
 
 
 class ItemAgreed(BaseModel):
-    """How far people agree on an item."""
+    """How well people agree on an item."""
 
     item: str
     procedure: str
@@ -139,7 +139,7 @@ class ItemAgreed(BaseModel):
 
 
 class AgreementShown(BaseModel):
-    """How far people agree on the items of a stage."""
+    """How well people agree in a stage."""
 
     stage: int
     kind: StageKind
@@ -161,7 +161,7 @@ class AgreementShown(BaseModel):
 
 
 class OutcomeShown(BaseModel):
-    """What the decisions on a stage leave so far."""
+    """The result of a stage so far."""
 
     stage: int
     kind: StageKind
@@ -191,7 +191,7 @@ class PersonPaid(BaseModel):
 
 
 class PayShown(BaseModel):
-    """What everybody earned, by the prices of the design."""
+    """What each person earned, at the prices in the design."""
 
     currency: str | None
     people: list[PersonPaid]

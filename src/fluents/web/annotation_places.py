@@ -116,7 +116,7 @@ class Places:
         with self._store.writing() as session:
             place = own_place(session, member, item_id) or free_place(session, member, item_id)
             if place is None:
-                raise ConflictError("you do not hold this item any more", fix="go on to the next item")
+                raise ConflictError("this item is no longer reserved for you", fix="continue with the next item")
             if place.decision is None:
                 place.holder, place.until = member.id, self.ends
             return self._lease_of(session, member, place)
@@ -135,7 +135,7 @@ class Places:
                 return self._lease_of(session, member, place)
             answer = _answer(session, member, item_id)
             if answer is None and not member.may("adjudicator"):
-                raise NotFoundError("there is no such item for you")
+                raise NotFoundError("this item does not exist, or you never worked on it")
             return Lease(item_of(session, member.project, item_id), None, answer)
 
     # Inside a transaction

@@ -58,10 +58,15 @@ class Projects:
     ) -> Project:
         """A new project, with its first stage open. `progress` is told of procedures whose items are made."""
         if not traces:
-            raise InputError("a project needs at least one procedure", fix="name a file with procedures")
+            raise InputError(
+                "the sources contain no procedures", fix="give texts, files or datasets with at least one procedure"
+            )
         for name in systems or {}:
             if not name.isprintable() or len(name) > MAX_SYSTEM_NAME:
-                raise InputError(f"a `system` cannot have the name {name!r:.120}", fix="choose a short, plain name")
+                raise InputError(
+                    f"a `system` cannot have the name {name!r:.120}",
+                    fix=f"choose a name of at most {MAX_SYSTEM_NAME} printable characters",
+                )
         project = Project(new_id(), design.name, time.time(), design)
         try:
             with self._store.writing() as session:
@@ -95,15 +100,19 @@ class Projects:
         found = self.all()
         if name is None and len(found) == 1:
             return found[0]
-        names = ", ".join(one.name for one in found) or "none"
+        names = ", ".join(one.name for one in found)
         if name is None:
-            what = "there are several projects in this store" if found else "there is no project in this store"
-            fix = f"name one of them: {names}" if found else "create one with `fluents annotate new`"
+            what = "this store contains several projects" if found else "this store contains no project"
+            fix = f"choose from: {names}" if found else "create one with `fluents annotate new`"
             raise InputError(what, where=self._store.name, fix=fix)
         for one in found:
             if name in (one.name, one.id):
                 return one
-        raise NotFoundError(f"there is no project {name!r:.100} in this store", where=self._store.name, fix=names)
+        raise NotFoundError(
+            f"there is no project {name!r:.100} in this store",
+            where=self._store.name,
+            fix=f"choose from: {names}" if found else "create one with `fluents annotate new`",
+        )
 
     def all(self) -> list[Project]:
         with self._store.reading() as session:
@@ -132,13 +141,15 @@ class Projects:
 
 
 def name_taken(name: str) -> InputError:
-    return InputError(f"there is a project with the name {name!r:.200} already", fix="choose another `name`")
+    return InputError(f"a project with the name {name!r:.200} exists already", fix="choose another `name`")
 
 
 def insert_project(session: Session, project: Project) -> None:
     """Add a project; its name must be new in the store."""
     if project.name != storable(project.name) or not project.name.isprintable():
-        raise InputError("the name of the project contains characters that cannot be shown", fix="change the `name`")
+        raise InputError(
+            "the name of the project contains characters that cannot be shown", fix="choose another `name`"
+        )
     row = ProjectRow(id=project.id, name=project.name, created=project.created, design=dumped(project.design))
     session.add(row)
     session.flush()

@@ -50,7 +50,7 @@ class ProjectInfo(BaseModel):
 
 
 class Joined(BaseModel):
-    """A new member; the token is shown this once."""
+    """A new member, and their token, which is never shown again."""
 
     member: MemberInfo
     role: Role
@@ -76,14 +76,14 @@ class GuidelineText(BaseModel):
 
 
 class MyWork(BaseModel):
-    """How many items I have decided."""
+    """How many items the member has decided."""
 
     done: int
     today: int
 
 
 class Me(BaseModel):
-    """All that the page needs to begin."""
+    """What the page needs at its start."""
 
     member: MemberInfo
     project: ProjectInfo
@@ -106,7 +106,7 @@ KeysGiven: TypeAlias = Annotated[dict[KeyName, KeyName], Body(max_length=MAX_KEY
 
 
 class NextGiven(Given):
-    """What I have in hand, and what I give back."""
+    """Which items not to send (`besides`), and which item the member gives back (`release`)."""
 
     stage: Number | None = None
     release: ItemId | None = None
@@ -126,14 +126,14 @@ class ItemShown(BaseModel):
 
 
 class LeaseShown(BaseModel):
-    """Until when an item is mine."""
+    """Until when an item is reserved for the member."""
 
     until: float | None
     """None of an item that I have decided."""
 
 
 class Handed(BaseModel):
-    """An item for me."""
+    """An item for the member who asks."""
 
     item: ItemShown
     lease: LeaseShown
@@ -142,7 +142,7 @@ class Handed(BaseModel):
 
 
 class DecisionGiven(Given):
-    """A decision. The client makes the id, and sends the same again until it is acknowledged."""
+    """A decision. The client makes its id, and sends the decision again until the server acknowledges it."""
 
     id: DecisionId
     item: ItemId
@@ -165,13 +165,13 @@ class DecisionKept(BaseModel):
 
 
 class UndoGiven(Given):
-    """The id of the new decision that undoes the other."""
+    """The id of the new decision, which undoes the earlier one."""
 
     id: DecisionId
 
 
 class DecisionUndone(DecisionKept):
-    """The item is mine to decide again, unless an earlier answer of mine counts now."""
+    """The item is reserved for the member again, unless an earlier answer of theirs now counts."""
 
     item: ItemShown
     lease: LeaseShown
@@ -199,7 +199,7 @@ class DecisionListed(BaseModel):
 
 
 class AuditPage(BaseModel):
-    """Who said what when, newest first."""
+    """All decisions with their authors and times, newest first."""
 
     items: list[DecisionListed]
     total: int
@@ -207,7 +207,7 @@ class AuditPage(BaseModel):
 
 
 class SuggestionShown(BaseModel):
-    """A text to take; or, with `same_as`, a name in use that may mean the same as what was typed."""
+    """A suggested text. With `same_as`: a name already in use that may mean the same as the typed text."""
 
     text: str
     same_as: str | None = None
@@ -216,7 +216,7 @@ class SuggestionShown(BaseModel):
 
 
 class PromptShown(BaseModel):
-    """Something that nobody mentioned so far."""
+    """An entity of the draft that nobody has mentioned yet."""
 
     entity: str
     attribute: str
@@ -224,7 +224,7 @@ class PromptShown(BaseModel):
 
 
 class RecallShown(BaseModel):
-    """What a tracker's draft has that people have not."""
+    """What the draft mentions and people do not."""
 
     prompts: list[PromptShown]
 
@@ -233,7 +233,7 @@ class RecallShown(BaseModel):
 
 
 class AnnotationHealth(BaseModel):
-    """Whether it works."""
+    """Whether the server works."""
 
     status: Literal["ok"]
     version: str

@@ -52,7 +52,9 @@ class AnnotationServices:
         """Whose token it is, if that member's project is served."""
         found = self.members.by_token(token) if token else None
         if found is None or self.only not in (None, found.project):
-            raise RefusedError(401, "you are not signed in", "open the link that invited you, or send your token")
+            raise RefusedError(
+                401, "you are not signed in", "open the link with which you were invited, or sign in with your token"
+            )
         return found
 
 
@@ -73,7 +75,7 @@ def _member(services: Annotating, request: Request, member: ClaimedMember = None
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     found = services.member(given.strip() if scheme.lower() == "bearer" else request.cookies.get(COOKIE, ""))
     if member not in (None, found.id):
-        raise RefusedError(401, "you are signed in as somebody else", "sign in as the member who decided this")
+        raise RefusedError(401, "you are signed in as somebody else", "sign in as the person who made this decision")
     return found
 
 
@@ -83,11 +85,11 @@ def _role(role: Role) -> Any:
     def check(services: Annotating, request: Request, member: ClaimedMember = None) -> Member:
         found = _member(services, request, member)
         if found.consented is None and services.projects.get(found.project).design.consent is not None:
-            raise RefusedError(
-                403, "you have not agreed to the terms of this project yet", "read and accept them first"
-            )
+            raise RefusedError(403, "you have not agreed to the terms of this project yet", "read them and agree first")
         if not found.may(role):
-            raise RefusedError(403, f"only the project's {role} may do this")
+            raise RefusedError(
+                403, f"only an {role} of the project can do this", "ask the owner of the project for this role"
+            )
         return found
 
     return check
@@ -146,7 +148,7 @@ def stage_number(services: AnnotationServices, project: Project, wanted: int | N
     """A stage that was opened; the newest where none is named."""
     opened = [one.number for one in services.stages.progress(project.id)]
     if not opened or wanted not in (None, *opened):
-        raise NotFoundError(f"stage {wanted or 1} has not been opened", fix="choose a stage that is open or done")
+        raise NotFoundError(f"stage {wanted or 1} is not open yet", fix="choose a stage that is open or done")
     return wanted or opened[-1]
 
 

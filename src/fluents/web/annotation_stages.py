@@ -95,7 +95,9 @@ class ProjectStages:
             lock_project(session, project.id)
             last = last_stage(session, project.id)
             if closing is not None and (last is None or last.number != closing):
-                raise ConflictError(f"stage {closing} is not the open stage", fix="look at the stages again")
+                raise ConflictError(
+                    f"stage {closing} is closed already, or not open yet", fix="check which stage is open"
+                )
             if last is None:
                 return 0
             if last.closed is not None:
@@ -110,7 +112,7 @@ class ProjectStages:
             if count and not force:
                 raise ConflictError(
                     f"stage {last.number} is not finished: {count} of {last.items} items are undecided",
-                    fix="wait for the annotators, or close the stage as it is with `force`",
+                    fix="wait for the annotators, or set `force` to close the stage anyway",
                 )
             last.closed = time.time()
             return last.number

@@ -86,7 +86,7 @@ class Suggestions:
         item = lease.item
         answer = json.loads(lease.answer) if lease.answer else {}
         if item.kind == "author" and not answer:
-            raise InputError("write down what you think first; then the prompts are shown")
+            raise InputError("these prompts are shown only after your own answer", fix="answer the item first")
         if item.kind not in ("author", "audit", "correct"):
             return []
         with self._store.reading() as session:
