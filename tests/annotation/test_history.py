@@ -21,6 +21,7 @@ from fluents.annotation.agreement import history_agreement
 from fluents.annotation.design import STAGE_KINDS, Pay, ProjectDesign, StageDesign
 from fluents.annotation.export import SUFFIXES, written
 from fluents.annotation.history import (
+    HistoryBlindPass,
     HistoryDecision,
     HistoryEnd,
     HistoryGuideline,
@@ -99,6 +100,7 @@ records: st.SearchStrategy[HistoryLine] = st.one_of(
     ),
     st.builds(HistoryTrace, role=st.sampled_from(["stage", "draft", "system"]), name=text, trace=st.just(TEA_TRACE)),
     st.builds(HistoryDecision, decision=decisions),
+    st.builds(HistoryBlindPass, item=text, author=text, changes=st.just(({"step": 1, "entity": "water"},)), time=times),
     st.sampled_from(STAGE_KINDS).map(lambda kind: HistoryItem(item=next(items(one_stage(kind), 1, [RICH])))),
 )
 

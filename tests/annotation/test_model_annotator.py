@@ -11,7 +11,7 @@ import pytest
 
 from fluents import jsonl
 from fluents.annotation.design import STAGE_KINDS, ProjectDesign, StageDesign, StageKind
-from fluents.annotation.forms import check_answer
+from fluents.annotation.forms import after_blind_pass, check_answer
 from fluents.annotation.items import Item
 from fluents.annotation.model_annotator import PROMPTS, NoModelAnswerError, open_model_annotator
 from fluents.annotation.stages import items
@@ -77,7 +77,8 @@ def test_an_audit_adds_what_is_there_in_no_words(tmp_path: Path) -> None:
 def test_a_draft_is_kept_as_it_is_without_a_language_model_and_judged_with_one(tmp_path: Path) -> None:
     [item] = made("correct", blind_first=True)
     with open_model_annotator(replay=replay(tmp_path, FULL)) as annotator:
-        answer = annotator.answer(item)
+        blind = annotator.blind_pass(after_blind_pass(item, None))
+        answer = annotator.answer(after_blind_pass(item, blind))
     assert [change["from"] for change in answer["changes"]] == [0, 1]
     assert [change["entity"] for change in answer["blind"]] == ["cup"]
     [shown] = made("correct")

@@ -353,12 +353,12 @@ BY_KEYBOARD: dict[str, tuple[dict[str, Any], Trace, list[str], dict[str, Any]]] 
     "correct": (
         {"blind_first": True},
         FRIED,
-        ["=power", "=stove", "=off", "=on", "Control+Enter", "y", "y", "n", "Control+Enter"],
+        ["=power", "=stove", "=off", "=on", "Control+Enter", "@3 of the draft", "y", "y", "n", "Control+Enter"],
         {"changes": [ADDED | {"from": None}, *DRAFT[:2]], "blind": [ADDED]},
     ),
 }
-"""A stage's settings, a trace, the keys that are pressed ("=" stands before what is typed and ends with Enter), and the
-answer that the server keeps."""
+"""A stage's settings, a trace, the keys that are pressed ("=" stands before what is typed and ends with Enter, "@"
+before what must be there first), and the answer that the server keeps."""
 
 
 def project_beside(served: ServedProject, kind: str, settings: dict[str, Any], trace: Trace) -> ServedProject:
@@ -372,6 +372,8 @@ def press_all(person: Person, keys: list[str]) -> None:
     for key in keys:
         if key.startswith("="):
             person.type(key[1:])
+        elif key.startswith("@"):
+            expect(person.tab.get_by_text(key[1:])).to_be_visible()
         else:
             person.press(key)
 
@@ -399,6 +401,27 @@ def test_every_kind_of_item_is_decided_by_keys(browser: Browser, projects: dict[
         ann.saved()
         [kept] = ann.tab.request.get("/api/v1/annotation/mine").json()
         assert kept["answer"] == answer
+
+
+def test_the_draft_comes_from_the_server_after_the_blind_pass_and_stays(
+    browser: Browser, server: ServedProject
+) -> None:
+    """Before it, the page does not have the draft; after it, another browser need not write blind again."""
+    served = project_beside(server, "correct", {"blind_first": True}, FRIED.replace(procedure=EGG))
+    with at_work(browser, served) as ann:
+        ann.has_item()
+        ann.tab.route("**/blind", lambda route: route.abort())
+        press_all(ann, ["=power", "=stove", "=off", "=on", "Control+Enter"])
+        expect(ann.tab.get_by_role("alert")).to_contain_text("The server does not answer")
+        ann.tab.unroute("**/blind")
+        press_all(ann, ["Control+Enter", "@3 of the draft"])
+        ann.tab.evaluate("localStorage.clear()")
+        ann.tab.reload()
+        expect(ann.tab.locator(".change-form")).to_contain_text("3 of the draft")
+        press_all(ann, ["y", "y", "y", "Control+Enter"])
+        ann.saved()
+        ann.press("z")
+        expect(ann.tab.locator(".written.kept")).to_have_count(3)
 
 
 def test_names_are_grouped_by_dragging_too(browser: Browser, server: ServedProject) -> None:

@@ -126,6 +126,10 @@ class _Hallucinated(_Form):
     hallucinated: bool
 
 
+class _BlindPass(_Form):
+    changes: Annotated[list[_Change], Field(max_length=5000)]
+
+
 class _Correction(_Form):
     changes: Annotated[list[_Corrected], Field(max_length=5000)]
     blind: Annotated[list[_Change], Field(max_length=5000)] | None = None
@@ -139,6 +143,27 @@ def check_answer(item: Item, answer: Any) -> dict[str, Any]:
     with wrong_shape_is_input_error("the answer does not match the question", item.id):
         values = form.model_validate(dict(answer)).model_dump(by_alias=True)
         return finish(item.payload, values)
+
+
+def is_blind_first(item: Item) -> bool:
+    """Whether people write what they think before they see the item's draft."""
+    return item.kind == "correct" and bool(item.payload["blind_first"])
+
+
+def check_blind_pass(item: Item, changes: Any) -> list[dict[str, Any]]:
+    """The changes of a blind pass as they are kept; an InputError says what is wrong with them."""
+    if not is_blind_first(item):
+        raise InputError("this item asks for no blind pass", where=item.id)
+    with wrong_shape_is_input_error("the changes do not fit the form", item.id):
+        given = _BlindPass.model_validate({"changes": changes}).model_dump()
+        return _changes(item.payload, given["changes"], most=MAX_ADDED)
+
+
+def after_blind_pass(item: Item, blind: Sequence[Mapping[str, Any]] | None) -> Item:
+    """An item with a blind pass as its annotator may see it: without the draft until the pass is saved (`blind`)."""
+    if blind is not None:
+        return item.replace(payload={**item.payload, "blind": list(blind)})
+    return item.replace(payload={name: value for name, value in item.payload.items() if name != "changes"})
 
 
 Values: TypeAlias = dict[str, Any]

@@ -1,8 +1,9 @@
 """The whole history of a project as a file of JSON lines.
 
 The first line names the project, the last counts the lines. In between: guidelines, members, what the project was made
-from, and each stage with its items, then all decisions in order. Members are named by their pseudonyms; neither tokens
-nor invitations are in the file. A history that is read and written again is the same, byte for byte.
+from, and each stage with its items, then blind passes, then all decisions in order. Members are named by their
+pseudonyms; neither tokens nor invitations are in the file. A history that is read and written again is the same, byte
+for byte.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fluents.annotation.design import ProjectDesign, Role
 from fluents.annotation.items import Decision, Item
 from fluents.errors import InputError
 from fluents.jsonl import parse_json, wrong_shape_is_input_error
-from fluents.records import Record, Trace
+from fluents.records import Extra, Record, Text, Trace
 
 VERSION: Literal[1] = 1
 """Of the format."""
@@ -83,6 +84,16 @@ class HistoryItem(Record):
     item: Item
 
 
+class HistoryBlindPass(Record):
+    """What somebody wrote before they saw a draft; its author is a pseudonym."""
+
+    kind: Literal["blind"] = "blind"
+    item: str
+    author: Text
+    changes: tuple[Extra, ...]
+    time: Seconds
+
+
 class HistoryDecision(Record):
     """A decision; its author is a pseudonym."""
 
@@ -104,6 +115,7 @@ HistoryLine: TypeAlias = Annotated[
     | HistoryTrace
     | HistoryStage
     | HistoryItem
+    | HistoryBlindPass
     | HistoryDecision
     | HistoryEnd,
     Field(discriminator="kind"),

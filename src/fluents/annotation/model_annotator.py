@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from fluents.annotation.design import StageKind
-from fluents.annotation.forms import MISSED_TYPES, VET_REASONS, check_answer, is_writable
+from fluents.annotation.forms import MISSED_TYPES, VET_REASONS, check_answer, check_blind_pass, is_writable
 from fluents.annotation.grid import same_as
 from fluents.annotation.items import Item, change_payload
 from fluents.annotation.paraphrase import change_clusters
@@ -77,6 +77,10 @@ class ModelAnnotator:
         if isinstance(found, Unreadable):
             raise NoModelAnswerError(f"the model's answer cannot be parsed: {found.reason}", where=item.id)
         return found
+
+    def blind_pass(self, item: Item) -> list[dict[str, Any]]:
+        """What the model writes before it sees the draft of an item."""
+        return check_blind_pass(item, [change_payload(one) for one in self.tracked(_procedure(item.payload))])
 
     def tracked(self, procedure: Procedure) -> list[StateChange]:
         """What the tracker says, without what no form takes."""
@@ -147,14 +151,13 @@ def _type(change: StateChange, known: Sequence[StateChange]) -> str:
 
 
 def _correct(annotator: ModelAnnotator, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The draft without what the language model calls wrong; what the tracker says where a blind pass comes first."""
-    blind = [change_payload(one) for one in annotator.tracked(_procedure(payload))] if payload["blind_first"] else None
+    """The draft without what the language model calls wrong, beside what was written in the blind pass."""
     kept = []
     for change in payload["changes"]:
         words = {name: value for name, value in change.items() if name != "position"}
         if is_writable(change_of(change)) and _is_valid(annotator, payload["procedure"], words):
             kept.append(words | {"from": change["position"]})
-    return {"changes": kept, "blind": blind}
+    return {"changes": kept, "blind": payload.get("blind")}
 
 
 def _is_valid(annotator: ModelAnnotator, procedure: Mapping[str, Any], change: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
@@ -99,6 +99,11 @@ class RemoteProject:
         """Send a decision, again if need be, until it is acknowledged."""
         given = {"id": uuid4().hex, "item": item.id, "answer": answer, "seconds": seconds}
         _sent(self._client, "POST", "/decisions", given)
+
+    def write_blind_pass(self, item: Item, changes: Sequence[Mapping[str, Any]]) -> Item:
+        """Save what I see without the draft of an item; returns the item with its draft."""
+        given = _sent(self._client, "POST", f"/items/{item.id}/blind", {"changes": list(changes)})
+        return Item.model_validate(given["item"])
 
     def release(self, item: Item) -> None:
         """Give an item back."""

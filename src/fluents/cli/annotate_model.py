@@ -102,6 +102,7 @@ def model(
 
     Example: `fluents annotate model LINK --model NAME --base-url http://127.0.0.1:8080/v1`
     """
+    from fluents.annotation.forms import is_blind_first
     from fluents.annotation.model_annotator import NoModelAnswerError
 
     decided = 0
@@ -123,6 +124,8 @@ def model(
                 began = time.monotonic()
                 try:
                     with project.holding(item):
+                        if is_blind_first(item) and "blind" not in item.payload:
+                            item = project.write_blind_pass(item, annotator.blind_pass(item))
                         answer = annotator.answer(item)
                 except NoModelAnswerError as error:
                     failures.append(error.what)

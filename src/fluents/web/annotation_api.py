@@ -8,10 +8,12 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from fluents.version import __version__
 from fluents.web import annotation_adjudicator_api, annotation_owner_api
+from fluents.web.annotation_blind_passes import keep_blind_pass
 from fluents.web.annotation_decisions import UNDOABLE, Judgement
 from fluents.web.annotation_members import Member
 from fluents.web.annotation_resources import (
     AnnotationHealth,
+    BlindPassGiven,
     DecisionGiven,
     DecisionKept,
     DecisionListed,
@@ -162,6 +164,14 @@ def release(services: Annotating, member: Annotator, item_id: ItemPath) -> Respo
     """Give an item back without a decision."""
     services.places.release(member, item_id)
     return Response(status_code=204)
+
+
+@router.post("/items/{item_id}/blind")
+def write_blind_pass(services: Annotating, member: Annotator, item_id: ItemPath, given: BlindPassGiven) -> Handed:
+    """Save what I see without the draft of an item; the answer has the draft. What was saved first counts."""
+    services.places.show(member, item_id)  # or it is not mine
+    keep_blind_pass(services.store, member, item_id, given.changes)
+    return handed(services.places.show(member, item_id))
 
 
 # Decisions

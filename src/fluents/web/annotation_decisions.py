@@ -12,8 +12,9 @@ from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from fluents.annotation.forms import check_answer
+from fluents.annotation.forms import check_answer, is_blind_first
 from fluents.annotation.items import Decision, Item, ItemAnswers, is_decided, latest, standing
+from fluents.web.annotation_blind_passes import blind_pass_of
 from fluents.web.annotation_members import Member
 from fluents.web.annotation_places import Places, Spot, free_place, tried_again
 from fluents.web.annotation_records import (
@@ -96,7 +97,7 @@ class Decisions:
             if row is None:
                 raise NotFoundError("there is no such item")
             item = Item.model_validate_json(row.record)
-            answer = {} if given.undoes is not None and not given.answer else check_answer(item, given.answer)
+            answer = _checked(session, member, item, given)
             earlier = session.execute(_OF_ITEM, {"project": member.project, "item": given.item}).all()
             for kept, _ in earlier:
                 if kept.id == given.id:
@@ -218,6 +219,19 @@ def _with_id(session: Session, project_id: str, decision_id: str) -> DecisionRow
     return session.scalar(
         select(DecisionRow).where(DecisionRow.project_id == project_id, DecisionRow.id == decision_id)
     )
+
+
+def _checked(session: Session, member: Member, item: Item, given: Judgement) -> dict[str, Any]:
+    """The answer as it is kept. Of a blind pass, what was saved before the draft was shown counts."""
+    if given.undoes is not None and not given.answer:
+        return {}
+    answer = dict(given.answer)
+    if is_blind_first(item) and not given.adjudicates:
+        blind = blind_pass_of(session, member, item)
+        if blind is None:
+            raise ConflictError("your blind pass on this item is not saved yet", fix="save it first")
+        answer["blind"] = blind
+    return check_answer(item, answer)
 
 
 def _again(kept: DecisionRow, member: Member, given: Judgement, answer: Mapping[str, Any]) -> Receipt:

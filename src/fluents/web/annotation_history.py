@@ -14,11 +14,12 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from fluents.annotation.design import MAX_JUDGES, Role
-from fluents.annotation.forms import check_answer
+from fluents.annotation.forms import check_answer, check_blind_pass
 from fluents.annotation.history import (
     EXPORT_AGAIN,
     NOT_A_HISTORY,
     VERSION,
+    HistoryBlindPass,
     HistoryDecision,
     HistoryEnd,
     HistoryGuideline,
@@ -47,6 +48,7 @@ from fluents.web.annotation_records import (
 )
 from fluents.web.annotation_stages import insert_items
 from fluents.web.annotation_tables import (
+    BlindPassRow,
     DecisionRow,
     GuidelineRow,
     ItemRow,
@@ -94,6 +96,10 @@ def _records(session: Session, project: Project, pseudonymous: bool) -> Iterator
     for stage in session.scalars(select(StageRow).where(of_project).order_by(StageRow.number)).all():
         yield HistoryStage(number=stage.number, opened=stage.opened, closed=stage.closed)
         yield from (HistoryItem(item=item) for item in items_of(session, project.id, stage.number))
+    blind = select(BlindPassRow, MemberRow.number).join(MemberRow).where(BlindPassRow.project_id == project.id)
+    for row, number in session.execute(blind.order_by(BlindPassRow.item_id, MemberRow.number)):
+        changes = tuple(json.loads(row.changes))
+        yield HistoryBlindPass(item=row.item_id, author=pseudonym(number), changes=changes, time=row.time)
     yield from (HistoryDecision(decision=decision) for decision in decisions_of(session, project.id))
 
 
@@ -160,11 +166,20 @@ class _Reader:
         elif isinstance(record, HistoryMember):
             identity = self._members[pseudonym(record.number)] = new_id()
             row = MemberRow(id=identity, token=None, keys="{}", **record.model_dump(exclude={"kind"}))
+        elif isinstance(record, HistoryBlindPass):
+            row = self._blind_pass(record)
         else:
             raise InputError(NOT_A_HISTORY, fix=EXPORT_AGAIN)
         row.project_id = self._project
         self._session.add(row)
         self._session.flush()
+
+    def _blind_pass(self, record: HistoryBlindPass) -> BlindPassRow:
+        changes = [dict(change) for change in record.changes]
+        if record.author not in self._members or check_blind_pass(self._item(record.item), changes) != changes:
+            raise InputError(f"a blind pass on item {record.item!r:.80} does not fit it", fix=EXPORT_AGAIN)
+        author = self._members[record.author]
+        return BlindPassRow(item_id=record.item, author_id=author, changes=json.dumps(changes), time=record.time)
 
     def _traces(self, records: Iterator[HistoryTrace]) -> None:
         for (role, name), group in groupby(records, key=lambda one: (one.role, one.name)):

@@ -18,8 +18,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from fluents.annotation.items import Item
+from fluents.web.annotation_blind_passes import seen_by
 from fluents.web.annotation_members import Member
-from fluents.web.annotation_records import ConflictError, stage_now
+from fluents.web.annotation_records import ConflictError, item_of, stage_now
 from fluents.web.annotation_tables import DecisionRow, ItemRow, PlaceRow
 from fluents.web.store import NotFoundError, Store
 
@@ -42,6 +43,7 @@ class Lease:
     """An item in somebody's hands."""
 
     item: Item
+    """With what they may see of it."""
     until: float | None
     """None of an item that is decided."""
     answer: str | None
@@ -107,7 +109,7 @@ class Places:
                     return None
                 place.holder, place.until = member.id, self.ends
                 session.flush()
-                return self._lease_of(session, member, place)
+                return _lease(session, member, place.item_id, place.until)
         finally:
             self.came_free(freed)  # once more: until now, others could not see it
 
@@ -119,7 +121,7 @@ class Places:
                 raise ConflictError("this item is no longer reserved for you", fix="continue with the next item")
             if place.decision is None:
                 place.holder, place.until = member.id, self.ends
-            return self._lease_of(session, member, place)
+            return _lease(session, member, place.item_id, place.until)
 
     def release(self, member: Member, item_id: str) -> None:
         """Give an item back."""
@@ -131,12 +133,10 @@ class Places:
         """An item that the member has or had; adjudicators see every item of their project."""
         with self._store.reading() as session:
             place = session.scalar(_own(member, item_id))
-            if place is not None:
-                return self._lease_of(session, member, place)
-            answer = _answer(session, member, item_id)
-            if answer is None and not member.may("adjudicator"):
+            lease = _lease(session, member, item_id, None if place is None else place.until)
+            if place is None and lease.answer is None and not member.may("adjudicator"):
                 raise NotFoundError("this item does not exist, or you never worked on it")
-            return Lease(item_of(session, member.project, item_id), None, answer)
+            return lease
 
     # Inside a transaction
 
@@ -231,9 +231,10 @@ class Places:
             mark = self._marks[member.id] = _Mark(stage)
         return mark
 
-    def _lease_of(self, session: Session, member: Member, place: PlaceRow) -> Lease:
-        item = item_of(session, place.project_id, place.item_id)
-        return Lease(item, place.until, _answer(session, member, place.item_id))
+
+def _lease(session: Session, member: Member, item_id: str, until: float | None) -> Lease:
+    item = seen_by(session, member, item_of(session, member.project, item_id))
+    return Lease(item, until, _answer(session, member, item_id))
 
 
 def tried_again(work: Callable[[], Result]) -> Result:
@@ -244,13 +245,6 @@ def tried_again(work: Callable[[], Result]) -> Result:
         except IntegrityError:
             continue
     return work()
-
-
-def item_of(session: Session, project_id: str, item_id: str) -> Item:
-    row = session.get(ItemRow, (project_id, item_id))
-    if row is None:
-        raise NotFoundError("there is no such item")
-    return Item.model_validate_json(row.record)
 
 
 def own_place(session: Session, member: Member, item_id: str) -> PlaceRow | None:

@@ -61,6 +61,13 @@ def project_of(session: Session, project_id: str) -> Project:
     return project_from(row)
 
 
+def item_of(session: Session, project_id: str, item_id: str) -> Item:
+    row = session.get(ItemRow, (project_id, item_id))
+    if row is None:
+        raise NotFoundError("there is no such item")
+    return Item.model_validate_json(row.record)
+
+
 def stage_now(session: Session, project_id: str) -> StageRow | None:
     """The open stage."""
     return session.scalar(select(StageRow).where(StageRow.project_id == project_id, StageRow.closed.is_(None)))

@@ -141,6 +141,12 @@ class Handed(BaseModel):
     """What I answered last time, if I did."""
 
 
+class BlindPassGiven(Given):
+    """The changes that I see without the draft."""
+
+    changes: list[dict[str, JsonValue]]
+
+
 class DecisionGiven(Given):
     """A decision. The client makes its id, and sends the decision again until the server acknowledges it."""
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from fluents.annotation.forms import is_blind_first
 from fluents.annotation.grid import RecallPrompt, recall_prompts, same_as
 from fluents.annotation.items import Item
 from fluents.annotation.writing import change_of
@@ -80,12 +81,12 @@ class Suggestions:
     def recall(self, member: Member, item_id: str) -> list[RecallPrompt]:
         """Entities of the project's draft that neither the item nor the member mentions.
 
-        Authors are told only after they have given an answer of their own.
+        Authors are told only after they have given an answer of their own, and others after their blind pass.
         """
         lease = self._places.show(member, item_id)
         item = lease.item
         answer = json.loads(lease.answer) if lease.answer else {}
-        if item.kind == "author" and not answer:
+        if (item.kind == "author" and not answer) or (is_blind_first(item) and "blind" not in item.payload):
             raise InputError("these prompts are shown only after your own answer", fix="answer the item first")
         if item.kind not in ("author", "audit", "correct"):
             return []
@@ -111,9 +112,9 @@ def _own_changes(session: Session, member: Member) -> Iterator[Mapping[str, Any]
             yield from said.get(field) or ()
 
 
-def _shown_changes(item: Item) -> Iterable[Mapping[str, Any]]:
-    """The changes that the item shows anyway; a draft that comes after a blind pass is not shown yet."""
-    return () if item.payload.get("blind_first") else item.payload.get("changes", ())
+def _shown_changes(item: Item) -> list[Mapping[str, Any]]:
+    """The changes that the item shows anyway; a draft is not among them before the blind pass."""
+    return list(item.payload.get("changes", ()))
 
 
 def _words(changes: Iterable[Mapping[str, Any]], kind: SuggestedKind) -> Iterator[str]:

@@ -151,6 +151,22 @@ class PlaceRow(Base):
     )
 
 
+class BlindPassRow(Base):
+    """What a member wrote about an item before they saw its draft."""
+
+    __tablename__ = "annotation_blind_passes"
+    project_id: Mapped[str] = mapped_column(ID, primary_key=True)
+    item_id: Mapped[str] = mapped_column(NAME, primary_key=True)
+    author_id: Mapped[str] = mapped_column(ForeignKey("annotation_members.id"), primary_key=True)
+    changes: Mapped[str] = mapped_column(Text)
+    time: Mapped[float]
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["project_id", "item_id"], ["annotation_items.project_id", "annotation_items.id"], ondelete="CASCADE"
+        ),
+    )
+
+
 class DecisionRow(Base):
     """What somebody said of an item, or that they take it back. Never changed, never deleted."""
 

@@ -1,6 +1,6 @@
 // Forms in which changes are written: authoring, the audit of what is missing, and the correction of a draft.
 
-import { get } from "../api.js";
+import { get, post } from "../api.js";
 import { button, counted, h } from "../elements.js";
 import { changeEditor } from "./change_editor.js";
 import { changeLine, stepText } from "./procedure.js";
@@ -20,12 +20,21 @@ const isSame = (one, other) => one.step === other.step && WORDS.every((name) => 
 const isOfDraft = (change) => change.from !== null && change.from !== undefined;
 const draftRows = (payload) => payload.changes.map((change) => ({ ...wordsOf(change), from: change.position, verdict: null }));
 
+/** The draft beside what was written before it was shown. What both say in the same words counts as kept. */
+function beside(payload) {
+  const { blind } = payload;
+  const rows = draftRows(payload).map((row) => (blind.some((change) => isSame(change, row)) ? { ...row, verdict: "kept" } : row));
+  const own = blind.filter((change) => !rows.some((row) => isSame(change, row))).map((change) => ({ ...change, from: null }));
+  return { isBlind: false, blind, changes: [...own, ...rows] };
+}
+
 /** The state of a form that nobody has touched, or whose answer is looked at again. */
 function begin({ kind }, payload, answer) {
   const fresh = { changes: [], step: 1, typed: null, editing: null };
   if (kind === "author") return { ...fresh, changes: answer?.changes ?? [] };
   if (kind === "audit") return { ...fresh, changes: answer?.missing ?? [] };
-  if (!answer) return payload.blind_first ? { ...fresh, isBlind: true } : { ...fresh, changes: draftRows(payload) };
+  if (payload.blind_first && !payload.blind) return { ...fresh, isBlind: true }; // the server keeps the draft until then
+  if (!answer) return payload.blind ? { ...fresh, ...beside(payload) } : { ...fresh, changes: draftRows(payload) };
   const kept = new Map(answer.changes.map((change) => [change.from, change]));
   const rows = draftRows(payload).map((row) => (kept.has(row.from) ? { ...row, ...kept.get(row.from), verdict: "kept" } : { ...row, verdict: "removed" }));
   return { ...fresh, blind: answer.blind, changes: [...rows, ...answer.changes.filter((change) => change.from === null)] };
@@ -41,7 +50,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
   const count = h("p.hint", { role: "status" });
   const live = () => state.changes.filter((change) => change.verdict !== "removed");
   const known = { changes: () => [...fixed, ...live()], offered: payload.offered ?? [], item };
-  let editor = null, isEmptyMeant = false;
+  let editor = null, isEmptyMeant = false, isSaving = false;
   const grid = stateGrid(procedure, ({ step, entity, attribute, change }) => {
     if (state.changes.includes(change)) edit(change);
     else write(step, { entity, attribute });
@@ -145,11 +154,19 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
     prompts.replaceChildren(h("p.hint", {}, "Nobody mentioned: "), h("p.actions", {}, found.map(({ entity, attribute, step: at }) =>
       button(attribute ? `${attribute} of ${entity}` : entity, () => write(at ?? state.step, { entity, attribute: attribute ?? "" }), { kind: "chip" }))));
   }
-  /** The blind pass is over. What the draft says in the same words counts as kept. */
-  function reveal(blind) {
-    const rows = draftRows(payload).map((row) => (blind.some((change) => isSame(change, row)) ? { ...row, verdict: "kept" } : row));
-    const own = blind.filter((change) => !rows.some((row) => isSame(change, row))).map((change) => ({ ...change, from: null }));
-    Object.assign(state, { isBlind: false, blind, changes: [...own, ...rows], typed: null, editing: null });
+  /** The blind pass is over: save it, and get the draft. */
+  async function reveal(changes) {
+    if (isSaving) return;
+    isSaving = true;
+    try {
+      Object.assign(payload, (await post(`/annotation/items/${item.id}/blind`, { changes })).item.payload);
+    } catch ({ what, fix }) {
+      refuse(what, fix); // it all stays in the form
+      return;
+    } finally {
+      isSaving = false;
+    }
+    Object.assign(state, beside(payload), { typed: null, editing: null });
     coach.remove();
     recall().catch(() => {}); // prompts help, but nothing depends on them
     draw();
@@ -174,9 +191,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
       isEmptyMeant = true;
       return refuse("there is no change", "if nothing changes in these steps, press Done again");
     }
-    if (state.isBlind) {
-      return reveal(bare);
-    }
+    if (state.isBlind) return reveal(bare);
     if (item.kind === "author") return decide({ changes: bare });
     if (item.kind === "audit") return decide({ missing: bare });
     return decide({ changes: bare, blind: state.blind ?? null });
