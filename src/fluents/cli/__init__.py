@@ -31,6 +31,7 @@ from fluents.cli import (
 )
 from fluents.cli import eval as eval_
 from fluents.cli.command import conventional
+from fluents.cli.terms import glossary
 from fluents.errors import FluentsError, FluentsWarning
 from fluents.version import __version__
 
@@ -40,33 +41,17 @@ class _App(typer.Typer):
         return conventional(typer.main.get_command(self))(*arguments, **options)
 
 
-TERMS = """Terms used in the help of all commands:
+HELP = """Track what changes at every step of a procedure, such as a recipe.
 
-- **Procedure**: a goal and its steps, such as a recipe.
+Example: `fluents track soup.md`
 
-- **Change**: an attribute of an entity goes from one state to another. For example, the temperature of the oil goes
-from cold to hot: the entity is oil, the attribute is temperature, and the states are cold and hot.
-
-- **Trace**: a procedure and its changes.
-
-- **Salience**: how much an entity matters, from 0 (not at all) to 5.
-
-- **Embedded model**: a language model that runs inside fluents, on this machine.
-
-- **Endpoint**: a server that runs a language model and understands the API of OpenAI.
-
-- **Dataset split**: openpi:dev, for example, is the split dev of the dataset openpi. See `fluents data list`.
-
-- **Gold**: annotation that counts as correct. Predictions are scored against it.
-
-- **Extra**: a set of optional packages. For example, `pip install 'fluents[web]'` installs the extra web.
+To learn more about a command, run `fluents COMMAND --help`.
 """
-"""Shown below the list of commands. A blank line between items keeps each on its own line."""
 
 app = _App(
     name="fluents",
-    help="Track what changes, from what to what, at every step of a procedure.",
-    epilog=TERMS,
+    help=HELP,
+    epilog=glossary("Terms used in the help of all commands:"),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",

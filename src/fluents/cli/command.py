@@ -23,6 +23,7 @@ from rich.progress import (
 )
 
 from fluents import jsonl
+from fluents.cli.terms import glossary
 from fluents.errors import FluentsError, InputError
 from fluents.jsonl import AnyRecord
 from fluents.records import Trace
@@ -39,7 +40,7 @@ messages = Console(stderr=True, highlight=False)
 """For people, never for the next program in the pipe."""
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def tell(text: str, style: str = "") -> None:
@@ -91,7 +92,9 @@ class OutputOptions:
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the results to FILE, as JSONL.")
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run; requires --output.")] = False
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run that wrote to the same --output.")
+    ] = False
     as_json: Annotated[
         bool | None,
         typer.Option("--json/--table", help="Print JSONL or tables. Default: tables in a terminal, otherwise JSONL."),
@@ -108,10 +111,20 @@ class Salient:
 
     min_salience: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, max=5, help="Keep only entities with a salience of at least X, from 0 to 5."),
+        typer.Option(
+            metavar="X",
+            min=0,
+            max=5,
+            help="Keep only changes of entities with a salience of at least X, from 0 to 5. Default: keep all.",
+        ),
     ] = None
     top: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Keep only the N entities with the highest salience.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Keep only changes of the N entities with the highest salience in each procedure. Default: keep all.",
+        ),
     ] = None
 
     @property
@@ -145,8 +158,8 @@ class ScoredSalient(Salient):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="With --min-salience or --top: use the ratings of this rater, such as A1, an annotator of OpenPI2.0. "
-            "Predictions without ratings are rated by the built-in method.",
+            help="With --min-salience or --top: use the salience ratings of the rater NAME, such as A1, an annotator "
+            "of OpenPI2.0. If the predictions have no ratings, fluents rates them.",
         ),
     ] = None
 
@@ -286,12 +299,19 @@ def conventional(command: Any, parent: Any = None) -> Any:
     """The command, with help that names values as most tools do (FILE, N, a|b), where typer shows Python's types."""
     context = typer.Context(command, parent=parent, **command.context_settings)
     for inner in getattr(command, "commands", {}).values():
-        inner.epilog = inner.epilog or "For the terms used here, see `fluents --help`."
+        inner.epilog = inner.epilog or glossary("Terms:", _help_of(inner))
         conventional(inner, context)
     for parameter in command.get_params(context):  # --help is one of them
         if hasattr(parameter, "display_type"):
             _name_value(parameter, context)
     return command
+
+
+def _help_of(command: Any) -> str:
+    """The text of a help screen."""
+    shown = [one.help for one in command.params if not getattr(one, "hidden", False)]
+    shown += [inner.get_short_help_str(limit=1000) for inner in getattr(command, "commands", {}).values()]
+    return "\n".join([command.help or "", *filter(None, shown)])
 
 
 _VALUES = {"bool": "", "str": "TEXT", "int": "N", "float": "X", "path": "PATH", "file": "FILE", "directory": "FOLDER"}
@@ -301,9 +321,13 @@ def _name_value(parameter: Any, context: Any) -> None:
     if parameter.param_type_name == "argument":
         parameter.metavar = parameter.metavar or parameter.name.upper()
         parameter.display_type_rich = lambda **_: None
+        usage = getattr(parameter, "_usage_display_name", str)()
+        parameter._usage_display_name = lambda: usage.replace("{", "").replace("}", "")  # FILES..., not {FILES}...
     elif parameter.metavar is None:
         kind = parameter.display_type(context).strip("<>").removeprefix("list[").removesuffix("]")
         parameter.metavar = _VALUES.get(kind.removesuffix(" range"), kind)
+    if allowed := getattr(parameter, "_get_number_range_help_str", str)():
+        parameter._get_number_range_help_str = lambda: allowed.replace("x", parameter.metavar)
 
 
 def changed(choice: Any) -> list[str]:

@@ -1,0 +1,92 @@
+"""The terms of the help: every help screen explains the terms that it uses."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Term(NamedTuple):
+    """A term, how to find it in a text, and what it means."""
+
+    name: str
+    pattern: str
+    meaning: str
+
+
+TERMS = (
+    Term("Procedure", "[Pp]rocedure", "a goal and its steps, such as a recipe."),
+    Term(
+        "Change",
+        r"[Cc]hange|[Ee]ntit|[Aa]ttribute|[Ss]tates?\b",
+        "an attribute of an entity goes from one state to another. For example, the temperature of the oil goes from "
+        "cold to hot: the entity is oil, the attribute is temperature, and the states are cold and hot.",
+    ),
+    Term("Trace", r"[Tt]races?\b", "a procedure and its changes, as `fluents track` writes them."),
+    Term("Salience", "[Ss]alien", "how much an entity matters, from 0 (not at all) to 5."),
+    Term(
+        "Embedded model",
+        "[Ee]mbedded model",
+        "a language model that runs inside fluents, on this machine. It comes in three sizes: tiny, small and base.",
+    ),
+    Term(
+        "Adapter",
+        "[Aa]dapter",
+        "a small file of weights that are added to a model (LoRA), so that the model does one task better.",
+    ),
+    Term("GGUF", "GGUF", "a file format for models and adapters."),
+    Term(
+        "Endpoint",
+        "[Ee]ndpoint",
+        "a server that runs a language model, on this machine or elsewhere, and has the same API as OpenAI.",
+    ),
+    Term(
+        "Dataset split",
+        r"[Dd]atasets?\b",
+        "a part of a dataset. For example, openpi:dev is the split dev of the dataset openpi. See `fluents data list`.",
+    ),
+    Term(
+        "Gold and predictions",
+        r"[Gg]old\b|[Pp]redict(ion|ed)",
+        "the gold is the annotation that counts as correct. Predictions are the output of a system, and are compared "
+        "with the gold.",
+    ),
+    Term(
+        "Precision, recall, F1",
+        r"\bF1\b|[Pp]recision and recall",
+        "precision is the share of predictions that are right, recall is the share of the gold that was found, and F1 "
+        "is their harmonic mean.",
+    ),
+    Term(
+        "OpenPI, OpenPI-C, OpenPI2.0",
+        "OpenPI",
+        "three papers (2020, 2023 and 2024), each with a dataset of procedures whose changes people annotated.",
+    ),
+    Term("Few-shot examples", "few-shot", "solved examples in a prompt. They show the model how to answer."),
+    Term(
+        "PDDL",
+        r"\bPDDL",
+        "a language for planning problems. A domain defines the actions; a problem defines the initial state and the "
+        "goal.",
+    ),
+    Term("JSONL", "JSONL", "a text format with one JSON object per line."),
+    Term(
+        "Extra",
+        r"\bextra\b",
+        "a set of optional packages. For example, `pip install 'fluents[web]'` installs the extra web.",
+    ),
+)
+
+
+def glossary(heading: str, text: str | None = None) -> str:
+    """The terms that a text uses, and those that explain them, as a list in Markdown; without a text, all terms."""
+    found = set(TERMS) if text is None else _used(text)
+    while more := _used(" ".join(term.meaning for term in found)) - found:
+        found |= more
+    # A blank line between items keeps each on its own line.
+    items = [f"- **{term.name}**: {term.meaning}" for term in TERMS if term in found]
+    return "\n\n".join([heading, *items]) if items else ""
+
+
+def _used(text: str) -> set[Term]:
+    return {term for term in TERMS if re.search(term.pattern, text)}
