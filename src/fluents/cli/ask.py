@@ -23,7 +23,7 @@ def ask(
     source: Annotated[
         str,
         typer.Argument(
-            help="File with a text, a web page or traces; a dataset such as crepe:dev; or - for standard input."
+            help="File with a text, a web page or traces; a dataset split such as crepe:dev; or - for standard input."
         ),
     ],
     question: Annotated[
@@ -33,8 +33,7 @@ def ask(
     states: Annotated[
         Literal["none", "all", "salient"],
         typer.Option(
-            help="Base the answer on no states (none), the states of all entities (all), or only the states of salient "
-            "entities (salient)."
+            help="States on which the answer is based: all, none, or only those of salient entities (salient)."
         ),
     ] = "all",
     min_salience: Annotated[
@@ -49,25 +48,28 @@ def ask(
     method: Annotated[
         Literal["offline", "prompted"],
         typer.Option(
-            help="offline: the built-in method, no language model. prompted: a language model, named by --model."
+            help="offline: the built-in method, no language model. prompted: the language model that --model names."
         ),
     ] = ("offline"),
     traces: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Take the states from the traces in FILE, instead of tracking SOURCE."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Process at most N procedures.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Use only the first N procedures. Default: all.")
+    ] = None,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Answer a yes-or-no question before the first step and after each step: how likely is “yes”, from 1 to 5?
+    """Ask a yes-or-no question about a procedure: how likely is “yes” after each step?
 
-    Each answer comes with a reason and the states that support it. If SOURCE is a text, the embedded model tracks it
-    first.
+    The answer is a number from 1 (almost impossible) to 5 (almost certain), before the first step and after each step.
+    It comes with a reason and the states that support it. If SOURCE is a text, the embedded model tracks it first.
 
     The dataset crepe contains events instead of questions. For each step and event, the answer is “more likely”, “less
-    likely” or “no change”. `fluents eval crepe` scores these answers.
+    likely” or “no change”. To score these
+    answers, use `fluents eval crepe`.
 
     Example: `fluents ask windy.txt "Can she see what is in the room?"`
 

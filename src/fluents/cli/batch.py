@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fluents.cli.command import AsJson, messages, show, show_json, tell, with_options
+from fluents.cli.model_options import BASE_URL_HELP
 from fluents.errors import InputError
 from fluents.text.names import counted
 
@@ -30,9 +31,7 @@ class BatchTracker:
             "Default: $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="URL of the OpenAI-compatible endpoint that serves --model.")
-    ] = None
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None
     adapter: Annotated[
         str | None,
         typer.Option(
@@ -44,7 +43,9 @@ class BatchTracker:
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            metavar="FOLDER", help="Track with the model in FOLDER, which you trained with `fluents train neural`."
+            metavar="FOLDER",
+            help="Track with a model that you trained, instead of --model. FOLDER is the --out of `fluents train "
+            "neural`.",
         ),
     ] = None
     replay: Annotated[
@@ -59,10 +60,20 @@ class BatchTracker:
             metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree. Default: 1."
         ),
     ] = None
-    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep at most N changes per step.")] = None
+    max_changes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Keep at most N changes per step. Default: depends on the model and --samples."
+        ),
+    ] = None
     min_confidence: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, max=1, help="Drop changes whose confidence (0 to 1) is below X."),
+        typer.Option(
+            metavar="X",
+            min=0,
+            max=1,
+            help="Drop changes whose confidence (0 to 1) is below X. Default: depends on the model.",
+        ),
     ] = None
     at_once: Annotated[
         int | None,
@@ -87,12 +98,14 @@ class WorkerOptions:
 
     engine: Annotated[
         Literal["local", "ray"],
-        typer.Option(help="Where the workers run: local (processes on this machine) or ray (a Ray cluster)."),
+        typer.Option(help="Where the workers run: local (processes on this machine) or ray (a cluster that runs Ray)."),
     ] = "local"
     address: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="With --engine ray: address of the cluster. Default: start Ray on this machine."
+            metavar="ADDRESS",
+            help="With --engine ray: address of the cluster; auto finds the cluster of this machine. Default: start "
+            "Ray on this machine.",
         ),
     ] = None
     workers: Annotated[
@@ -102,11 +115,11 @@ class WorkerOptions:
         ),
     ] = None
     gpu_workers: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Number of workers that use a GPU (one GPU each).")
+        int, typer.Option(metavar="N", min=0, help="Number of workers that use a GPU, one GPU each.")
     ] = 0
-    memory: Annotated[int | None, typer.Option(metavar="MB", min=1, help="Maximum memory of each worker, in MB.")] = (
-        None
-    )
+    memory: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Memory limit of each worker, in MiB. Default: no limit.")
+    ] = None
     timeout: Annotated[
         float, typer.Option(metavar="X", min=0.1, help="Replace a worker that makes no progress for X seconds.")
     ] = 600.0
@@ -117,7 +130,7 @@ def batch(
     inputs: Annotated[
         list[str],
         typer.Argument(
-            help="Files, folders, datasets, or fsspec URLs such as s3://bucket/folder. Files can be texts, web pages, "
+            help="Files, folders, dataset splits, or URLs such as s3://bucket/folder. Files can be texts, web pages, "
             "JSONL or Parquet, compressed or not."
         ),
     ],
@@ -128,7 +141,9 @@ def batch(
     stages: Annotated[
         str,
         typer.Option(
-            metavar="LIST", help="Stages to run, separated by commas: segment, track, canonicalise, salience."
+            metavar="LIST",
+            help="Stages to run, separated by commas. segment: find the steps. track: find the changes. canonicalise: "
+            "cluster the names. salience: rate the entities.",
         ),
     ] = STAGES,
     format: Annotated[
@@ -138,36 +153,43 @@ def batch(
     max_steps: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, help="Maximum number of steps in a procedure. A procedure with more steps fails."
+            metavar="N",
+            min=1,
+            help="Maximum number of steps in a procedure. A procedure with more steps is recorded as failed.",
         ),
     ] = 1000,
     part: Annotated[
         str | None,
         typer.Option(
             metavar="K/N",
-            help="Divide the input into N parts, and process only part K, as in 3/100. For array jobs on a cluster.",
+            help="Divide the input into N parts, and process only part K: 3/100 is the third of 100 parts.",
         ),
     ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Process the failed procedures of an earlier run again.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate the number of shards, the time and the cost, and write nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Print an estimate of the number of shards, the time and the cost, and write nothing."
+        ),
     ] = False,
     price_in: Annotated[
-        float | None, typer.Option(min=0, help="With --dry-run: price per million input tokens.")
+        float | None,
+        typer.Option(min=0, help="With --dry-run: price of a million input tokens, to report the cost. Any currency."),
     ] = None,
     price_out: Annotated[
-        float | None, typer.Option(min=0, help="With --dry-run: price per million output tokens.")
+        float | None,
+        typer.Option(min=0, help="With --dry-run: price of a million output tokens, to report the cost. Any currency."),
     ] = None,
     as_json: AsJson = False,
     *,
     tracker: BatchTracker,
     work: WorkerOptions,
 ) -> None:
-    """Track many procedures, on this machine or on a Ray cluster.
+    """Track many procedures, on this machine or on a cluster.
 
-    Needs the extra `fluents[batch]`, or `fluents[ray]` for a cluster.
+    Needs the extra `fluents[batch]`, or `fluents[ray]` for a cluster that runs Ray.
 
     Writes the results as several files, called shards, and a manifest that lists the shards. After an interruption, run
     the same command again: it skips finished shards. If a procedure fails, the run goes on, and the results contain the
@@ -175,7 +197,7 @@ def batch(
 
     Example: `fluents batch recipes.jsonl.gz --out results --model small`
 
-    Example: `fluents batch s3://bucket/recipes/ -o /shared/results --engine ray --address auto --workers 64`
+    Example: `fluents batch s3://bucket/recipes/ --out /shared/results --engine ray --address auto --workers 64`
     """
     from fluents.batches import BatchProgress
     from fluents.batches import batch as run
@@ -278,7 +300,7 @@ def _bar() -> Iterator[Any]:
 def query(
     folder: Annotated[str, typer.Argument(help="Output folder of `fluents batch`.")],
     question: Annotated[
-        str, typer.Argument(metavar="QUERY", help="A view, `becomes WORD`, or an SQL query, as described above.")
+        str, typer.Argument(metavar="QUERY", help="View, `becomes WORD`, or SQL query, as described above.")
     ] = "changes",
     limit: Annotated[
         int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of rows to print.")
@@ -286,21 +308,32 @@ def query(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Write all rows to FILE. Its name must end in .parquet or .csv."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write all rows to FILE, instead of printing them. FILE must end in .parquet or .csv.",
         ),
     ] = None,
     plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a bar chart of the first rows to FILE, as SVG.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write a bar chart of the first 20 rows to FILE, as SVG, instead of printing the rows."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Query the results of `fluents batch`. Needs the extra `fluents[batch]`.
+    """Query the results of `fluents batch`: show a table, or run SQL.
+
+    Needs the extra `fluents[batch]`.
 
     QUERY is one of:
 
-    - a view: changes, entities, attributes, transitions (from state to state), topics, procedures or failures
+    - a view, which is a table of results: changes, procedures, failures, entities, attributes, transitions (pairs of
+      old and new states) or topics (the ten attributes that change most in each topic)
     - `becomes WORD`, for the changes whose new state contains WORD
     - an SQL query that reads from these views, or from becomes('WORD')
+
+    Example: `fluents query results entities`
 
     Example: `fluents query results "becomes hot"`
 

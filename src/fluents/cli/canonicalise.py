@@ -20,8 +20,8 @@ def canonicalise(
     method: Annotated[
         Literal["offline", "prompted", "verified"],
         typer.Option(
-            help="offline: the built-in method. prompted: a language model. verified: the built-in method, but a "
-            "language model checks doubtful pairs of names."
+            help="offline: the built-in method, no language model. prompted: the language model that --model names. "
+            "verified: the built-in method, but the language model checks doubtful pairs of names."
         ),
     ] = "offline",
     pairs: Annotated[
@@ -33,7 +33,8 @@ def canonicalise(
         typer.Option(
             min=1,
             max=100,
-            help="With --method prompted: ask N times for the clusters of entities, and take a vote. Default: 5.",
+            help="With --method prompted: ask N times for the clusters of entities, and combine the answers by a vote. "
+            "Default: 5.",
         ),
     ] = None,
     attribute_runs: Annotated[
@@ -41,12 +42,16 @@ def canonicalise(
         typer.Option(
             min=1,
             max=100,
-            help="With --method prompted: ask N times for the clusters of attributes, and take a vote. Default: 3.",
+            help="With --method prompted: ask N times for the clusters of attributes, and combine the answers by a "
+            "vote. Default: 3.",
         ),
     ] = None,
     examples: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="With --method prompted: take few-shot examples from FILE or a dataset."),
+        typer.Option(
+            metavar="FILE",
+            help="With --method prompted: take few-shot examples from the traces in FILE or a dataset split.",
+        ),
     ] = None,
     shots: Annotated[
         int | None,
@@ -55,16 +60,16 @@ def canonicalise(
         ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Replace the clusters of traces that already have clusters.")
+        bool, typer.Option("--again", help="If a trace already has clusters, replace them. Default: keep them.")
     ] = False,
     *,
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Cluster names that mean the same entity or attribute, and choose a canonical name for each cluster.
+    """Cluster names that mean the same entity or attribute, and choose one name for each cluster.
 
-    For example, “pan” and “the frying pan” can be two names of one entity. The clusters are added to the trace, and its
-    changes keep their wording.
+    For example, “pan” and “the frying pan” can be two names of one entity. The command adds the clusters to each trace.
+    The changes keep their wording.
 
     Example: `fluents track soup.md | fluents canonicalise -o named.jsonl`
 
@@ -104,7 +109,7 @@ def expand(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Take the paraphrases from the names in FILE or a dataset, instead of from a language model.",
+            help="Take the paraphrases from the names in FILE or in a dataset split, instead of from a language model.",
         ),
     ] = None,
     near: Annotated[
@@ -112,7 +117,7 @@ def expand(
         typer.Option(
             min=0,
             max=1,
-            help="With --vocabulary: minimum similarity of name and paraphrase, from 0 to 1. Default: 0.5.",
+            help="With --vocabulary: minimum similarity between a name and its paraphrase, from 0 to 1. Default: 0.5.",
         ),
     ] = None,
     most: Annotated[
@@ -124,8 +129,10 @@ def expand(
 ) -> None:
     """Add paraphrases of the names of entities and attributes to traces.
 
-    If you add paraphrases to the gold, `fluents eval schemata` also accepts predictions that use these paraphrases. The
-    paraphrases come from a language model (--model), or from the names in a dataset (--vocabulary).
+    If you add paraphrases to the gold, `fluents eval schemata` also accepts predictions that use these paraphrases.
+
+    The traces must have clusters of names: run `fluents canonicalise` first. The paraphrases come from a language model
+    (--model), or from the names in a dataset (--vocabulary).
 
     Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
 

@@ -19,13 +19,18 @@ app = typer.Typer(help="List, download, show and convert datasets.", no_args_is_
 def list_(
     files: Annotated[
         bool,
-        typer.Option("--files", help="List the files of all datasets instead, with their repositories and commits."),
+        typer.Option(
+            "--files",
+            help="List the files of all datasets instead, with the repository and commit from which each file comes.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List all datasets with their splits. The column “here” tells whether a dataset is on this machine.
+    """List all datasets with their splits.
 
-    Example: `fluents data list --files`
+    The column “here” tells whether a dataset is on this machine.
+
+    Example: `fluents data list`
     """
     from fluents.data import file_catalogue
     from fluents.data.datasets import DATASETS
@@ -63,7 +68,10 @@ def _cell(value: object) -> str:
 def get(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
 ) -> None:
-    """Download datasets, and verify every file. Run the command again to resume an interrupted download.
+    """Download datasets, and verify every file by its hash.
+
+    The files are stored in the folder $FLUENTS_CACHE if set, otherwise in your cache folder. To resume an interrupted
+    download, run the command again.
 
     Example: `fluents data get openpi openpi-c`
     """
@@ -86,7 +94,7 @@ def stats(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare datasets with their papers: the number of procedures, steps, changes and more.
+    """Count the procedures, steps and changes in datasets, and compare the numbers with those in the papers.
 
     A star (*) marks numbers that differ.
 
@@ -116,8 +124,8 @@ def stats(
 
 @app.command("show")
 def show_(
-    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi2:dev, or a file of traces.")],
-    id: Annotated[str | None, typer.Option(metavar="ID", help="Show only the procedure with this id.")] = None,
+    source: Annotated[str, typer.Argument(help="Dataset split such as openpi2:dev, or a file of traces.")],
+    id: Annotated[str | None, typer.Option(metavar="ID", help="Show only the procedure with this ID.")] = None,
     number: Annotated[int, typer.Option("-n", min=1, help="Number of procedures to show.")] = 1,
     as_json: Annotated[
         bool | None,
@@ -144,19 +152,25 @@ def show_(
 @app.command()
 def convert(
     source: Annotated[
-        str, typer.Argument(help="Dataset split, such as openpi:dev, or a file in one of the formats of --to.")
+        str, typer.Argument(help="Dataset split such as openpi:dev, or a file in one of the formats of --to.")
     ],
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Write to FILE. With --to openpi, FILE is a folder.", metavar="FILE")
+        str,
+        typer.Option(
+            "--output", "-o", help="Write the result to FILE. With --to openpi, FILE is a folder.", metavar="FILE"
+        ),
     ],
     to: Annotated[
         Format,
         typer.Option(
-            help="Output format: fluents, openpi, openpi-v1.1, openpi-c, openpi-c-clustered, openpi2, csv or parquet."
+            help="Output format: fluents (JSONL), csv, parquet, or the format of a published dataset: openpi, "
+            "openpi-v1.1, openpi-c, openpi-c-clustered or openpi2."
         ),
     ] = "fluents",
 ) -> None:
-    """Convert a dataset or a file to another format. Lists the fields that this format cannot store.
+    """Convert a dataset or a file to another format.
+
+    If the new format cannot store some of the data, the command names the fields that it leaves out.
 
     Example: `fluents data convert openpi-c:test --to parquet -o test.parquet`
     """

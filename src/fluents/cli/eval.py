@@ -35,7 +35,7 @@ from fluents.cli.scoring import (
 )
 from fluents.errors import InputError
 from fluents.report.terminal import plain
-from fluents.scoring import Level, Scope
+from fluents.scoring import Level, Mode, Scope
 
 app = typer.Typer(
     help="Score predictions with the metrics of OpenPI and related papers, and compare systems.",
@@ -51,8 +51,8 @@ def original(
         str,
         typer.Option(
             metavar="LIST",
-            help="How to compare two answers: exact, bleu, rouge or meteor-stem, separated by commas. Append -states, "
-            "as in bleu-states, to compare only the states.",
+            help="How to measure the similarity of two changes: exact, bleu, rouge or meteor-stem, separated by "
+            "commas. Append -states, as in bleu-states, to compare only the states.",
         ),
     ] = "exact,bleu,rouge",
     by: ByAny = None,
@@ -65,10 +65,12 @@ def original(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """Score as OpenPI does (2020): in each step, compare each answer with the most similar answer on the other side.
+    """Score changes as OpenPI does (2020): compare each prediction with the most similar gold change of its step.
 
-    Precision compares each prediction with the most similar gold answer. Recall compares each gold answer with the most
-    similar prediction.
+    For precision, each prediction is compared with the most similar gold change. For recall, each gold change is
+    compared with the most similar prediction.
+
+    Example: `fluents eval original --gold openpi:test --pred mine.jsonl`
 
     Example: `fluents eval original --gold openpi:test --pred openpi:gpt2-test --by seen`
     """
@@ -87,11 +89,11 @@ def cluster(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """Score as OpenPI-C does (2023): in each step, cluster the answers that mean the same, then compare clusters.
+    """Score changes as OpenPI-C does (2023): in each step, cluster changes that mean the same, then compare clusters.
 
-    Predicted and gold clusters are matched one to one.
+    Predicted clusters are matched one to one with gold clusters.
 
-    Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl --mode strict`
+    Example: `fluents eval cluster --gold openpi-c:test --pred mine.jsonl`
     """
     run("cluster", sides, as_json, salient, by=by, worst=worst, **asdict(embedder))
 
@@ -99,10 +101,12 @@ def cluster(
 @app.command()
 @with_options
 def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """Score which attributes of which entities change (the schemata), as OpenPI2.0 does (2024).
+    """Score pairs of entity and attribute (schemata), without their states, as OpenPI2.0 does (2024).
 
-    Prints scores for the whole procedure (global) and for each step (local). The scores with +exp also accept the
-    paraphrases in the gold.
+    The global scores compare each predicted pair with the gold pairs of the whole procedure, the local scores with
+    those of its step. The scores marked +exp also accept the paraphrases in the gold (see `fluents expand`).
+
+    Example: `fluents eval schemata --gold openpi2:dev --pred mine.jsonl`
 
     Example: `fluents eval schemata --gold openpi2:dev --pred openpi2-outputs:davinci-schemata`
     """
@@ -114,8 +118,10 @@ def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salie
 def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
     """Score the states before and after each change, as OpenPI2.0 does (2024).
 
-    The predictions should have the same entities and attributes as the gold. `fluents track-llm --pairs` makes such
-    predictions.
+    The predictions should have the same entities and attributes as the gold. To make such
+    predictions, use `fluents track-llm --pairs`.
+
+    Example: `fluents eval states --gold openpi2:ranked-dev --pred mine.jsonl`
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred openpi2-outputs:davinci-states`
     """
@@ -125,7 +131,11 @@ def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient:
 @app.command()
 @with_options
 def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """Score complete changes, as OpenPI2.0 does (2024): entity, attribute and both states.
+    """Score complete changes, as OpenPI2.0 does (2024): entity, attribute and both states must be right.
+
+    The scores marked +exp also accept the paraphrases in the gold (see `fluents expand`).
+
+    Example: `fluents eval complete --gold openpi2:dev --pred mine.jsonl`
 
     Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
     """
@@ -147,19 +157,24 @@ def bertscore(
             "Default: global."
         ),
     ] = None,
-    expanded: Annotated[bool, typer.Option("--expanded", help="Also accept the paraphrases in the gold.")] = False,
+    expanded: Annotated[
+        bool, typer.Option("--expanded", help="Also accept the paraphrases in the gold (see `fluents expand`).")
+    ] = False,
     encoder: Annotated[
-        str, typer.Option(metavar="NAME", help="Encoder: name or folder of a transformers model.")
+        str,
+        typer.Option(metavar="NAME", help="Encoder that compares texts: the name or folder of a transformers model."),
     ] = "microsoft/deberta-xlarge-mnli",
     layer: Annotated[
         int | None,
-        typer.Option(help="Layer of the encoder to use. Default: the layer that BERTScore recommends."),
+        typer.Option(
+            help="Use the output of layer N of the encoder. Default: the layer that the authors of BERTScore recommend."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute BERTScore as OpenPI2.0 does (2024): compare each prediction with the most similar gold text.
 
-    Needs the extra `fluents[embed]`.
+    BERTScore uses a neural model, the encoder, to measure how similar two texts are. Needs the extra `fluents[embed]`.
 
     Example: `fluents eval bertscore --gold openpi2:dev --pred mine.jsonl --encoder all-MiniLM-L6-v2`
     """
@@ -171,18 +186,25 @@ def clustering(
     gold: Gold = "openpi2:labels",
     pred: Pred = "openpi2-outputs:clusters",
     mode: ModeOption = "compat",
-    level: Annotated[Level, typer.Option(help="Score the clusters of entities or of attributes.")] = "entities",
+    level: Annotated[
+        Level, typer.Option(help="Clusters to score: those of entities or those of attributes.")
+    ] = "entities",
     as_json: AsJson = False,
 ) -> None:
     """Score clusters of names as OpenPI2.0 does (2024): exact match and B-cubed.
 
-    The default gold contains the clusters that a person made for ten procedures. Besides a file, --pred can be:
+    Exact match counts the predicted clusters that equal a gold cluster. B-cubed also gives credit for clusters that are
+    partly right. The default gold contains the clusters that a person made for ten procedures.
+
+    Besides a file, --pred can be:
 
     - `openpi2-outputs:clusters`: the clusters of a language model (the default)
     - `openpi2-outputs:votes`: the answers of the same model, combined by a vote
     - `offline`: the built-in method of `fluents canonicalise`, cross-validated
     - `same-words`: a baseline that joins only names with the same words
     - `single`: a baseline that joins no names
+
+    Example: `fluents eval clustering --pred named.jsonl`
 
     Example: `fluents eval clustering --level attributes --pred offline`
     """
@@ -199,7 +221,7 @@ def crepe(
         typer.Option(
             "--pred",
             metavar="SOURCE",
-            help="Predictions to score: a file or a dataset split. Repeat to compare several in one table.",
+            help="Predictions to score: a dataset split or a file. Repeat to compare several in one table.",
         ),
     ],
     gold: Annotated[
@@ -212,14 +234,16 @@ def crepe(
     ] = None,
     mode: ModeOption = "compat",
     price_in: Annotated[
-        float, typer.Option(min=0, help="Price per million input tokens. Adds the cost to the table.")
+        float, typer.Option(min=0, help="Price of a million input tokens, to report the cost. Any currency.")
     ] = 0.0,
     price_out: Annotated[
-        float, typer.Option(min=0, help="Price per million output tokens. Adds the cost to the table.")
+        float, typer.Option(min=0, help="Price of a million output tokens, to report the cost. Any currency.")
     ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Score answers on the dataset CREPE (2023): does a step make an event more likely, less likely, or neither?
+
+    The score is the mean F1 of the three kinds of answer. To write such answers, use `fluents ask crepe:dev -o FILE`.
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
 
@@ -247,12 +271,27 @@ def crepe(
 
 
 @app.command()
-def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson = False) -> None:
-    """Score how useful traces are to readers. Needs gold that lists every change, such as fluents:test.
+def readers(
+    gold: Gold,
+    pred: Pred,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            help="If a gold step has no prediction: count it as a step without changes, and print a warning (compat), "
+            "or stop (strict)."
+        ),
+    ] = "strict",
+    as_json: AsJson = False,
+) -> None:
+    """Score how useful traces are to people who read them.
 
-    Prints the F1 of changes, of entities, and of pairs of entity and attribute. Predicted and gold changes are matched
-    one to one. Also prints the consistency (as `fluents eval consistency` does) and the calibration error of the
-    confidences.
+    Needs gold that lists every change, such as fluents:test. Prints:
+
+    - the soft F1 of changes: predictions and gold changes are matched one to one, and each match counts with its
+      similarity
+    - the F1 of entities, and of pairs of entity and attribute
+    - the consistency, as `fluents eval consistency` does
+    - the calibration error: how far the confidences of the changes are from the share of changes that are right
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
     """
@@ -261,9 +300,9 @@ def readers(gold: Gold, pred: Pred, mode: ModeOption = "strict", as_json: AsJson
 
 @app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
-    """Measure how often changes fit together. Needs no gold.
+    """Measure how often a change starts from the state that an earlier step led to. Needs no gold.
 
-    A change fits if it starts from the state in which the previous change of the same attribute ended.
+    Only changes of attributes that already changed in an earlier step are counted.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """
@@ -293,8 +332,11 @@ def plan(
 ) -> None:
     """Score PDDL domains as Proc2PDDL does (2024).
 
-    Prints the F1 of preconditions, the F1 of effects, and the share of problems that are solved. A problem is
-    solved if the predicted domain gives a plan that is valid in the gold domain.
+    Proc2PDDL is a dataset of planning tasks: texts with a PDDL domain and problems. To have a language model write the
+    domains, use `fluents plan --method prompted`.
+
+    Prints the F1 of the preconditions and effects of actions, and the share of problems that are solved. A problem is
+    solved if a planner finds a plan in the predicted domain, and the plan is valid in the gold domain.
 
     Example: `fluents eval plan --pred mine.jsonl`
     """
@@ -313,21 +355,27 @@ def plan(
 @app.command()
 @with_options
 def compare(
-    first: Annotated[str, typer.Argument(metavar="A", help="Predictions of one system: a file or a dataset split.")],
+    first: Annotated[str, typer.Argument(metavar="A", help="Predictions of one system: a dataset split or a file.")],
     second: Annotated[
-        str, typer.Argument(metavar="B", help="Predictions of the other system: a file or a dataset split.")
+        str, typer.Argument(metavar="B", help="Predictions of the other system: a dataset split or a file.")
     ],
     gold: Gold,
     metric: Annotated[
         Literal["original", "cluster", "schemata", "states", "complete", "crepe", "readers"],
-        typer.Option(help="Metric: original, cluster, schemata, states, complete, crepe or readers."),
+        typer.Option(
+            help="Metric to compare: original, cluster, schemata, states, complete, crepe or readers (see `fluents "
+            "eval`)."
+        ),
     ] = "original",
     mode: ModeOption = "compat",
     *,
     embedder: EmbedderChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Test whether two systems differ significantly, by paired bootstrap and approximate randomisation.
+    """Test whether the scores of two systems differ significantly.
+
+    Prints the scores, their difference with its 95 % interval, and the p-values of two tests: paired bootstrap and
+    approximate randomisation.
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from fluents.cli.command import AsJson, tell, with_options
-from fluents.cli.scoring import Gold, Sides, run, show_evaluation
+from fluents.cli.scoring import Sides, run, show_evaluation
 from fluents.errors import InputError
 from fluents.scoring import Scope
 from fluents.text.names import counted
@@ -16,10 +16,19 @@ from fluents.text.names import counted
 @with_options
 def salience(
     sides: Sides,
-    reference: Annotated[str, typer.Option(metavar="NAME", help="Rater in the gold to compare with.")] = "A1",
+    reference: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Compare with the rater NAME in the gold, such as A1, an annotator of OpenPI2.0."
+        ),
+    ] = "A1",
     rater: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Rater in the predictions. Required if the predictions have several raters."),
+        typer.Option(
+            metavar="NAME",
+            help="Score the rater NAME in the predictions, such as offline-1, the built-in method of `fluents "
+            "salience`. Required if the predictions have several raters.",
+        ),
     ] = None,
     plot: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a plot of the correlations to FILE, as SVG.")
@@ -28,7 +37,10 @@ def salience(
 ) -> None:
     """Correlate salience ratings with those of an annotator, as OpenPI2.0 does (2024).
 
-    Also shows this correlation for all other raters in the gold.
+    Prints Pearson's correlation, from -1 to 1, for the predictions and for all other raters in the gold. A rater is a
+    person or a program.
+
+    Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl`
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl --rater offline-1 --plot raters.svg`
     """
@@ -42,32 +54,47 @@ def salience(
 
 
 def agreement(
-    gold: Gold,
+    gold: Annotated[
+        str,
+        typer.Option(
+            "--gold",
+            metavar="SOURCE",
+            help="Ratings to compare: a dataset split such as openpi2:dev, or a file. With --stage: a history, as "
+            "`fluents annotate export --format history` writes it.",
+        ),
+    ],
     pred: Annotated[
         str | None,
-        typer.Option("--pred", metavar="FILE", help="Also compare the raters in FILE, such as a language model."),
+        typer.Option("--pred", metavar="FILE", help="Also compare the ratings in FILE, such as those of a model."),
     ] = None,
     raters: Annotated[
         str | None, typer.Option(metavar="LIST", help="Raters to compare, separated by commas. Default: all.")
     ] = None,
     level: Annotated[
         Literal["nominal", "ordinal", "interval"],
-        typer.Option(help="Level of measurement for Krippendorff's alpha: nominal, ordinal or interval."),
+        typer.Option(
+            help="What counts for alpha: nominal (whether ratings are equal), ordinal (their order), or interval (how "
+            "far they are apart)."
+        ),
     ] = "ordinal",
     scope: Annotated[
-        Scope, typer.Option(help="Ratings to compare: global (for the goal) or local (for each step).")
+        Scope, typer.Option(help="Salience ratings to compare: global (for the goal) or local (for each step).")
     ] = "global",
     stage: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="--gold is the history of an annotation project: compare the answers in its stage N.",
+            help="Compare the answers in stage N of an annotation project; requires the history of the project as "
+            "--gold.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how well salience raters or annotators agree: the share of equal answers, and Krippendorff's alpha.
+    """Measure how far raters of salience agree, or how far the annotators of a project agree.
+
+    Prints the share of cases in which all agree, and Krippendorff's alpha, which is 1 if all agree, and 0 if they agree
+    no more often than by chance. For projects, see `fluents annotate`.
 
     Example: `fluents eval agreement --gold openpi2:dev --raters A1,A2`
 
@@ -90,25 +117,29 @@ def judgements(
     source: Annotated[
         str,
         typer.Argument(
-            help="Judgements to score: davinci, gpt-3.5 or expansions (from OpenPI2.0), or a form that you filled in. "
-            "With --form: the predictions to judge."
+            help="Judgements to score: a form that you filled in, or judgements from OpenPI2.0 about the answers of a "
+            "language model (davinci or gpt-3.5) or about paraphrases (expansions). With --form: the predictions to "
+            "judge."
         ),
     ],
     form: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write a blank form for the predictions in SOURCE to FILE, as CSV."),
+        typer.Option(
+            metavar="FILE", help="Write a blank form to FILE, as CSV, with one line for each change in SOURCE."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute scores from human judgements: those that OpenPI2.0 released, or your own.
 
-    To judge predictions yourself, write a form, mark the hallucinated changes in it, and then score the form.
+    To judge predictions yourself, write a blank form with --form. For each change, enter yes or no in the column
+    “hallucinated”. Then score the form.
 
     Example: `fluents eval judgements davinci`
 
-    Example: `fluents eval judgements mine.jsonl --form form.csv` writes a blank form.
+    Example: `fluents eval judgements mine.jsonl --form form.csv`
 
-    Example: `fluents eval judgements form.csv` scores the form when you have filled it in.
+    Example: `fluents eval judgements form.csv`
     """
     from fluents.data.file_formats import read_traces
     from fluents.evaluation import Evaluation

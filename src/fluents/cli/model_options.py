@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from fluents.records import Trace
 
 PANEL = "Language model"
+BASE_URL_HELP = (
+    "URL of the OpenAI-compatible endpoint that serves --model. Default: $OPENAI_BASE_URL if set, otherwise the URL of "
+    "OpenAI."
+)
 MAX_REASON = 200
 """Characters of a parse failure: it may repeat what a model or an endpoint said."""
 
@@ -35,28 +39,37 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 class ModelOptions:
     """A language model as the command line names it. Each field is an option: see `with_options`."""
 
-    model: Annotated[str | None, _option(metavar="NAME", help="Name of the language model at the endpoint.")] = None
+    model: Annotated[
+        str | None,
+        _option(
+            metavar="NAME",
+            help="Name of the language model, as the endpoint knows it. Required if a language model is used.",
+        ),
+    ] = None
     base_url: Annotated[
         str | None,
         _option(
             metavar="URL",
-            help="URL of an OpenAI-compatible endpoint. Default: $OPENAI_BASE_URL if set, otherwise OpenAI's URL.",
+            help=BASE_URL_HELP,
         ),
     ] = None
     api: Annotated[
         Literal["chat", "completion"],
         _option(help="API of the endpoint: chat (/chat/completions) or completion (/completions)."),
     ] = "chat"
-    key_file: Annotated[Path | None, _option(help="Read the API key from FILE.", metavar="FILE")] = None
+    key_file: Annotated[Path | None, _option(help="Read the API key of the endpoint from FILE.", metavar="FILE")] = None
     key_variable: Annotated[
         str | None,
-        _option(metavar="NAME", help="Read the API key from the environment variable NAME. Default: OPENAI_API_KEY."),
+        _option(
+            metavar="NAME",
+            help="Read the API key of the endpoint from the environment variable NAME. Default: OPENAI_API_KEY.",
+        ),
     ] = None
     structured: Annotated[
         Literal["auto", "schema", "json", "off"],
         _option(
-            help="How the endpoint is made to answer in JSON: schema (with a JSON Schema), json (with JSON mode), off "
-            "(only by the prompt), or auto (schema if the endpoint supports it, otherwise json or off)."
+            help="How to get answers in JSON: schema (send a JSON Schema), json (use JSON mode), off (ask for JSON "
+            "only in the prompt), or auto (the first of these three that the endpoint supports)."
         ),
     ] = "auto"
     max_tokens: Annotated[
@@ -73,18 +86,23 @@ class ModelOptions:
     cache: Annotated[
         Path | None,
         _option(
-            help="Store the model's answers in FILE, and reuse them. Default: a file in your cache folder.",
+            help="Store the answers of the model in FILE, and reuse them. Default: the file answers.sqlite in the "
+            "folder $FLUENTS_CACHE if set, otherwise in your cache folder.",
             metavar="FILE",
         ),
     ] = None
-    no_cache: Annotated[bool, _option("--no-cache", help="Neither reuse nor store answers.")] = False
+    no_cache: Annotated[bool, _option("--no-cache", help="Do not store answers, and do not reuse stored answers.")] = (
+        False
+    )
     cached_only: Annotated[bool, _option("--cached-only", help="Use only stored answers, and send no requests.")] = (
         False
     )
-    price_in: Annotated[float | None, _option(min=0, help="Price per million input tokens, to report the cost.")] = None
-    price_out: Annotated[float | None, _option(min=0, help="Price per million output tokens, to report the cost.")] = (
-        None
-    )
+    price_in: Annotated[
+        float | None, _option(min=0, help="Price of a million input tokens, to report the cost. Any currency.")
+    ] = None
+    price_out: Annotated[
+        float | None, _option(min=0, help="Price of a million output tokens, to report the cost. Any currency.")
+    ] = None
     usage: Annotated[
         Path | None,
         _option(

@@ -31,11 +31,13 @@ class PlannerOptions:
     planner: Annotated[
         Literal["auto", "built-in", "fast-downward"],
         typer.Option(
-            help="Planner: built-in, fast-downward (needs the extra `fluents[plan]`), or auto (built-in first, then "
-            "fast-downward)."
+            help="Planner: built-in, fast-downward (needs the extra `fluents[plan]`), or auto (built-in, or "
+            "fast-downward if built-in gives up)."
         ),
     ] = "auto"
-    time_limit: Annotated[float, typer.Option(min=0.1, max=86400, help="Time limit of the planner, in seconds.")] = 60.0
+    time_limit: Annotated[
+        float, typer.Option(min=0.1, max=86400, help="Time limit of the planner for each problem, in seconds.")
+    ] = 60.0
     memory_limit: Annotated[int, typer.Option(min=64, max=1 << 20, help="Memory limit of the planner, in MiB.")] = 2048
 
 
@@ -45,14 +47,15 @@ def plan(
     goal: Annotated[
         str | None,
         typer.Option(
-            help='States to reach, such as "soup hot, bowl full". Default: the final states of all entities '
-            "with at least --min-salience."
+            help='States to reach, such as "soup hot, bowl full". Default: the final states of all entities with a '
+            "salience of at least --min-salience."
         ),
     ] = None,
     method: Annotated[
         Literal["compiled", "prompted"],
         typer.Option(
-            help="compiled: fluents derives the PDDL from the trace. prompted: a language model writes the PDDL."
+            help="compiled: fluents derives the PDDL from the trace. prompted: the language model that --model "
+            "names writes the PDDL."
         ),
     ] = "compiled",
     min_salience: Annotated[
@@ -61,52 +64,58 @@ def plan(
             metavar="X",
             min=0,
             max=5,
-            help="Minimum salience of entities in the default goal and in the prompt, from 0 to 5.",
+            help="Minimum salience, from 0 to 5, of the entities in the default --goal and in the prompt.",
         ),
     ] = 4.0,
     salience_rater: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Use the salience ratings of this rater, such as A1, an annotator of OpenPI2.0. Required if a trace "
-            "has ratings by several raters.",
+            help="Use the salience ratings of the rater NAME, such as A1, an annotator of OpenPI2.0. Required if a "
+            "trace has ratings by several raters.",
         ),
     ] = None,
     side_effects: Annotated[
         bool,
         typer.Option(
             "--side-effects/--no-side-effects",
-            help="Include or leave out changes of entities that the text of the step does not mention.",
+            help="Use or ignore changes of entities that the text of the step does not mention.",
         ),
     ] = True,
     order: Annotated[
-        bool, typer.Option("--order", help="Keep the steps of the plan in the order of the text.")
+        bool,
+        typer.Option("--order", help="With --method compiled: keep the steps of the plan in the order of the text."),
     ] = False,
     pddl: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Write the PDDL of each trace to FOLDER, as ID-domain.pddl and ID-problem.pddl."
+            metavar="FOLDER",
+            help="Write the PDDL of each trace to FOLDER, as ID-domain.pddl and ID-problem.pddl. ID is the id of the "
+            "trace.",
         ),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plans to FILE, as traces in JSONL.")
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write each plan to FILE as a trace of its steps, in JSONL."
+        ),
     ] = None,
     as_json: AsJson = False,
     *,
     limits: PlannerOptions,
     options: ModelOptions,
 ) -> None:
-    """Turn traces into planning problems in PDDL, and find plans: the steps that lead to the goal.
+    """Find a plan for each trace: the steps that lead to a goal.
 
-    Each plan is checked by replaying it. If a trace has no plan, the command shows which states cannot be reached, and
-    exits with status 1.
+    The command turns each trace into a planning problem in PDDL, solves the problem, and replays the plan as a check.
+    If there is no plan, it shows which states cannot be reached, and exits with status 1.
 
     Example: `fluents track soup.md | fluents plan --goal "soup hot"`
 
     Example: `fluents plan soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME --pddl out`
 
-    FILE can also contain planning tasks, as the dataset proc2pddl:all does. Then a language model writes a PDDL domain
-    for each task, and `fluents eval plan` can score these domains:
+    FILE can also contain planning tasks, such as those of the dataset Proc2PDDL (2024). Then a language model writes a
+    PDDL domain for each task. To score these domains, use `fluents eval plan`.
 
     Example: `fluents plan proc2pddl:all --method prompted --model NAME -o domains.jsonl`
     """
@@ -174,18 +183,25 @@ def plan(
 @with_options
 def pddl(
     domain: Annotated[
-        Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain. It can also contain the problem.")
+        Path, typer.Argument(metavar="DOMAIN", help="PDDL file with a domain, or with a domain and a problem.")
     ],
-    problem: Annotated[Path | None, typer.Argument(metavar="[PROBLEM]", help="PDDL file with a problem.")] = None,
+    problem: Annotated[
+        Path | None,
+        typer.Argument(metavar="PROBLEM", help="PDDL file with a problem. Not needed if DOMAIN contains the problem."),
+    ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if a file has errors, instead of repairing them.")
+        bool, typer.Option("--strict", help="Stop if a file has errors, instead of repairing them.")
     ] = False,
     solve: Annotated[bool, typer.Option("--solve", help="Find a plan and print it, instead of the PDDL.")] = False,
     as_json: AsJson = False,
     *,
     limits: PlannerOptions,
 ) -> None:
-    """Read PDDL files, repair their errors, and print standard PDDL or a plan. Lists all repairs.
+    """Repair errors in PDDL files, and print the files as standard PDDL.
+
+    With --solve, print a plan instead. The repairs are listed on standard error.
+
+    Example: `fluents pddl domain.pddl`
 
     Example: `fluents pddl domain.pddl problem.pddl --solve`
     """

@@ -29,10 +29,17 @@ def report(
     mode: ModeOption = "compat",
     *,
     embedder: EmbedderChoice,
-    examples: Annotated[int, typer.Option(min=0, help="Show the N best and the N worst steps of each system.")] = 5,
+    examples: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Show the N steps with the best and the N steps with the worst predictions of each system."
+        ),
+    ] = 5,
     salient: ScoredSalient,
 ) -> None:
-    """Write a report, as HTML and Markdown, that compares systems with each other and with the published results.
+    """Write a report that compares systems with each other and with published results, as HTML and Markdown.
+
+    The systems are scored with the metrics of OpenPI (`fluents eval original`) and OpenPI-C (`fluents eval cluster`).
 
     Example: `fluents report --gold openpi:test --pred openpi:gpt2-test --pred mine.jsonl -o scores`
     """

@@ -33,18 +33,18 @@ ModeOption = Annotated[
     Mode,
     typer.Option(
         "--mode",
-        help="compat: compute the metric as the published code does, including its errors. strict: correct these "
-        "errors.",
+        help="compat: compute the metric as the published code does, including its errors, to compare with papers. "
+        "strict: correct these errors.",
     ),
 ]
 _TOPIC = (
     "Also score parts of the data separately. topic: each topic. seen: topics that are in the training set, and topics "
     "that are not."
 )
-_POSITION = f"{_TOPIC} position: each step number."
+_POSITION = f"{_TOPIC} position: first steps, second steps, and so on."
 _ANY = (
     f"{_POSITION} mentioned: entities that the text mentions up to the current step, and entities that it does not. "
-    "modality: answers of annotators who saw an image of the step, and of annotators who did not."
+    "modality: changes by annotators who saw an image of the step, and by annotators who did not."
 )
 ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, typer.Option("--by", help=_ANY)]
 ByStep = Annotated[Literal["topic", "seen", "position"] | None, typer.Option("--by", help=_POSITION)]
@@ -69,15 +69,15 @@ class EmbedderChoice:
         str,
         typer.Option(
             metavar="NAME",
-            help="Embedder that measures the similarity of answers: wordllama-256, all-MiniLM-L6-v2, or any "
-            "sentence-transformers model.",
+            help="Model that measures how similar two changes are, for the metric cluster: wordllama-256, "
+            "all-MiniLM-L6-v2, or any sentence-transformers model.",
         ),
     ] = "wordllama-256"
     threshold: Annotated[
         float | None,
         typer.Option(
             metavar="X",
-            help="Put answers into one cluster if their similarity is above X. Default: depends on the embedder.",
+            help="Put changes into one cluster if their similarity is above X. Default: depends on --embedder.",
         ),
     ] = None
 

@@ -15,8 +15,8 @@ def segment(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Texts, web pages (HTML files), JSON files, folders, or datasets such as openpi:dev. "
-            "Use - for standard input."
+            help="Texts, web pages (HTML files), JSON files, folders, or dataset splits such as openpi:dev. Use - for "
+            "standard input."
         ),
     ],
     goal: Annotated[str | None, typer.Option(help="Goal of the procedure. Default: the title of the text.")] = None,
@@ -33,8 +33,10 @@ def segment(
 ) -> None:
     """Turn texts into procedures: find the goal and the steps of each text.
 
-    Reads plain text, Markdown, web pages, and the JSON files of OpenPI, OpenPI-C, OpenPI2.0 and fluents. A step is
-    an item of a list, a section with its own heading, a line or a sentence.
+    Reads plain text, Markdown, web pages, and the JSON files of OpenPI, OpenPI-C, OpenPI2.0 and fluents. A
+    step is a list item, a section with its own heading, a line or a sentence, depending on the text.
+
+    Example: `fluents segment soup.md`
 
     Example: `fluents segment soup.md --goal "Make soup" -o soup.jsonl`
     """

@@ -23,21 +23,24 @@ def serve_model(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="LoRA adapter to apply: a name from `fluents weights list`, or a GGUF file. Default: none.",
+            help="LoRA adapter for the model: a name from `fluents weights list`, or a GGUF file. Default: none.",
         ),
     ] = None,
     slots: Annotated[
         int,
         typer.Option(
-            min=1, max=64, help="Number of requests to answer at the same time. With more than 1, answers may vary."
+            min=1,
+            max=64,
+            help="Number of requests to answer at the same time. If N is more than 1, the same request can get "
+            "different answers.",
         ),
     ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address of the server as JSON.")] = False,
 ) -> None:
-    """Serve the embedded model on this machine, as an OpenAI-compatible endpoint. Press Ctrl-C to stop it.
+    """Serve an embedded model on this machine, as an OpenAI-compatible endpoint. Press Ctrl-C to stop it.
 
-    Without --adapter, the model answers chat requests (/v1/chat/completions). The answers are not good, but good enough
-    to try `fluents track-llm`. With --adapter, the model expects the prompts of `fluents track`: send them to
+    Without --adapter, the model answers chat requests (/v1/chat/completions). Its answers are poor, but they suffice to
+    try `fluents track-llm`. With --adapter, the model understands only the prompts of `fluents track`: send them to
     /v1/completions.
 
     Example: `fluents serve-model --port 8080`

@@ -23,6 +23,7 @@ from fluents.cli.command import (
     tell,
     with_options,
 )
+from fluents.cli.model_options import BASE_URL_HELP, ModelOptions
 from fluents.errors import FluentsError, InputError
 from fluents.records import Procedure, Trace
 from fluents.report.terminal import trace_view
@@ -47,14 +48,16 @@ class InputOptions:
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Texts, web pages (HTML files), JSON files, folders, or datasets such as openpi:dev. "
-            "Use - for standard input."
+            help="Texts, web pages (HTML files), JSON files, folders, or dataset splits such as openpi:dev. Use - for "
+            "standard input."
         ),
     ]
     goal: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Goal of the procedure. Default: the title of the text.")
     ] = None
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Track at most N procedures.")] = None
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Use only the first N procedures. Default: all.")
+    ] = None
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first file that cannot be read, instead of skipping it.")
     ] = False
@@ -110,7 +113,12 @@ class SamplingOptions:
             metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree. Default: 1."
         ),
     ] = None
-    max_changes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Keep at most N changes per step.")] = None
+    max_changes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Keep at most N changes per step. Default: depends on the model and --samples."
+        ),
+    ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed. Default: 1.", show_default=False)] = 1
 
 
@@ -125,9 +133,7 @@ def track(
             "Default: $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="URL of the OpenAI-compatible endpoint that serves --model.")
-    ] = None,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None,
     adapter: Annotated[
         str | None,
         typer.Option(
@@ -140,13 +146,19 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Preset tuned for a published metric: openpi, openpi-c, openpi-clusters or openpi-c-clusters. It "
-            "chooses the model and --samples.",
+            help="Preset tuned for a published metric: openpi or openpi-c for `fluents eval original`, openpi-clusters "
+            "or openpi-c-clusters for `fluents eval cluster`. It chooses the model and --samples, and "
+            "its output repeats changes in many wordings.",
         ),
     ] = None,
     min_confidence: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, max=1, help="Drop changes whose confidence (0 to 1) is below X."),
+        typer.Option(
+            metavar="X",
+            min=0,
+            max=1,
+            help="Drop changes whose confidence (0 to 1) is below X. Default: depends on the model.",
+        ),
     ] = None,
     replay: Annotated[
         list[str] | None,
@@ -161,13 +173,15 @@ def track(
 ) -> None:
     """Track what changes at every step of a procedure.
 
-    By default, this command uses an embedded model, which is downloaded once and then runs offline. The model has three
+    By default, an embedded model finds the changes. It is downloaded once and then runs offline. It comes in three
     sizes: tiny (98 MB), small (491 MB) and base (1.1 GB, the default).
 
-    To use a language model on a server instead, give `--model` and `--base-url`; `fluents track-llm` has more options
-    for this. To use a model that you trained, see `fluents track-neural`.
+    To use a language model on a server instead, give --model and --base-url; `fluents track-llm` has more options for
+    this. To use a model that you trained, see `fluents track-neural`.
 
-    Example: `fluents track soup.md --html soup.html`
+    Example: `fluents track soup.md`
+
+    Example: `fluents track recipes/ -o recipes.jsonl --html recipes.html`
 
     Example: `fluents track soup.md --model NAME --base-url http://127.0.0.1:8080/v1`
     """
@@ -184,7 +198,6 @@ def track(
                 f"`{given[0]}` works only with an embedded model, but {model} is a language model at an endpoint",
                 fix=f"leave out `model` or `{given[0]}`",
             )
-        from fluents.cli.model_options import ModelOptions
         from fluents.cli.track_llm import LlmOptions, track_with_llm
 
         track_with_llm(LlmOptions(), ModelOptions(model=model, base_url=base_url), sampling, inputs, salient, to)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _option(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel="Questions", **more)
+    return typer.Option(*names, rich_help_panel="Prompts", **more)
 
 
 @dataclass(frozen=True)
@@ -31,43 +31,62 @@ class LlmOptions:
     form: Annotated[
         Literal["schemata", "states", "complete", "whole"],
         _option(
-            help="What to ask the model. schemata: which attributes of which entities change, without states. states: "
-            "the same, then the states of each attribute. complete: the changes of a step, as sentences. whole: the "
-            "changes of all steps, in one prompt."
+            help="What each prompt asks for. schemata: the entities and attributes that change in a step, without "
+            "their states. states: the same, and then, in a second prompt, the states of each attribute. complete: all "
+            "changes of a step, as sentences. whole: all changes of all steps."
         ),
     ] = "states"
     pairs: Annotated[
         str | None,
         _option(
             metavar="FILE",
-            help="Take the entities and attributes from FILE or a dataset, and ask the model only for their states.",
+            help="With --form states: take the entities and attributes from the traces in FILE or a dataset split, and "
+            "ask only for their states.",
         ),
     ] = None
     shots: Annotated[int, _option(min=0, help="Number of few-shot examples in each prompt; requires --examples.")] = 0
     examples: Annotated[
-        str | None, _option(metavar="FILE", help="Take the few-shot examples from FILE or a dataset.")
+        str | None,
+        _option(
+            metavar="FILE",
+            help="Take the few-shot examples from the traces in FILE, or from a dataset split such as openpi:train.",
+        ),
     ] = None
     verify: Annotated[
         bool,
         _option(
             "--verify",
-            help="Ask the model about each change again, and drop the change if the model does not confirm it.",
+            help="Ask the model again whether each attribute changes, and drop the change if the answer is no.",
         ),
     ] = False
     econd: Annotated[
-        bool, _option("--econd", help="Send one prompt per entity to get its states, instead of one per attribute.")
+        bool,
+        _option(
+            "--econd",
+            help="With --form states: ask for the states of all attributes of an entity in one prompt, instead of one "
+            "prompt per attribute.",
+        ),
     ] = False
-    memory: Annotated[bool, _option("--memory", help="Include the last known state of each entity in the prompt.")] = (
-        False
-    )
+    memory: Annotated[
+        bool,
+        _option(
+            "--memory",
+            help="With --form states or complete: include the last known states of the entities in the prompt.",
+        ),
+    ] = False
     past: Annotated[
         bool, _option("--past/--no-past", help="Include the earlier steps in the prompt, or leave them out.")
     ] = True
     temperature: Annotated[
         float | None,
-        _option(min=0, max=2, help="Sampling temperature. Default: 0, or 0.7 if --samples is more than 1."),
+        _option(
+            min=0,
+            max=2,
+            help="Sampling temperature, from 0 (always the most likely answer) to 2 (the most varied answers). "
+            "Default: 0, or 0.7 if --samples is more than 1.",
+        ),
     ] = None
-    dry_run: Annotated[bool, _option("--dry-run", help="Print the prompts without sending them.")] = False
+    dry_run: Annotated[bool, _option("--dry-run", help="Print the prompts, and send nothing.")] = False
 
     def tracker(self, model: LanguageModel, sampling: SamplingOptions) -> LlmTracker:
         """The tracker that asks a model in this way."""
@@ -99,11 +118,14 @@ def track_llm(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Use a language model at an OpenAI-compatible endpoint to track what changes at every step.
+    """Track with a language model at any OpenAI-compatible endpoint: find what changes at every step.
 
-    `fluents track --model NAME --base-url URL` does the same, but has fewer options.
+    Such endpoints include OpenAI, vLLM, Ollama, llama.cpp and `fluents serve-model`. If you do not need the options
+    below, use `fluents track --model NAME --base-url URL`.
 
-    Example: `fluents track-llm soup.md --model NAME --base-url http://127.0.0.1:8080/v1 --form whole`
+    Example: `fluents track-llm soup.md --model NAME --base-url http://127.0.0.1:8080/v1`
+
+    Example: `fluents track-llm soup.md --form whole --dry-run`
     """
     if llm.dry_run:
         wanted, skipped = inputs.read(to.output, to.html)

@@ -19,20 +19,33 @@ class DecodingOptions:
         str | None,
         typer.Option(
             metavar="SOURCE",
-            help="For the systems econd and emem+econd: take the entities of each step from this checkpoint, file or "
-            "dataset.",
+            help="Where to take the entities of each step from: the folder of another trained model, a file of traces, "
+            "or a dataset split. Required if the model was trained with --system econd or emem+econd, because such a "
+            "model predicts only the changes of given entities.",
         ),
     ] = None
-    beams: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy decoding.")] = 4
+    beams: Annotated[int, typer.Option(min=1, help="Number of beams in beam search; 1 means greedy decoding.")] = 4
     length_penalty: Annotated[
-        float, typer.Option(help="Length penalty of beam search; a higher one gives more changes.")
+        float, typer.Option(help="Length penalty of beam search. A higher value gives more changes.")
     ] = 1.0
-    top_k: Annotated[int | None, typer.Option(metavar="K", min=1, help="Sample from the K most likely tokens.")] = None
+    top_k: Annotated[
+        int | None,
+        typer.Option(metavar="K", min=1, help="Sample from the K most likely tokens, instead of using beam search."),
+    ] = None
     top_p: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Sample from the most likely tokens whose probabilities add up to X."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Sample from the most likely tokens whose probabilities add up to X, instead of using beam search.",
+        ),
     ] = None
-    rows: Annotated[int, typer.Option(min=1, help="Batch size; lower it to save memory.")] = 64
+    rows: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Number of inputs that the model processes at the same time. Lower it to save memory."
+        ),
+    ] = 64
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
 
 
@@ -40,16 +53,18 @@ class DecodingOptions:
 def track_neural(
     inputs: InputOptions,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder of the model: the --out of `fluents train neural`.")
+        str, typer.Option(metavar="FOLDER", help="Folder of the trained model: the --out of `fluents train neural`.")
     ],
     *,
     decoding: DecodingOptions,
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Use a model that you trained with `fluents train neural` to track what changes at every step.
+    """Track with a model that you trained with `fluents train neural`: find what changes at every step.
 
     Needs the extra `fluents[train]`.
+
+    Example: `fluents track-neural soup.md --checkpoint runs/emem`
 
     Example: `fluents track-neural openpi-c:dev --checkpoint runs/emem -o emem.jsonl`
     """

@@ -47,7 +47,10 @@ class AdapterOptions:
     ] = "tiny"
     prompt: Annotated[
         PromptForm,
-        typer.Option(help="Form of the training examples: transcript (one per procedure) or steps (one per step)."),
+        typer.Option(
+            help="Form of the training examples: transcript (one example per procedure) or steps (one example per "
+            "step)."
+        ),
     ] = "transcript"
     epochs: Annotated[
         int | None,
@@ -69,7 +72,8 @@ class AdapterOptions:
         typer.Option(
             min=0,
             max=1,
-            help="With --prompt steps: fraction of prompts that do not say how many changes to write. Default: 0.5.",
+            help="With --prompt steps: share of prompts that do not say how many changes to write, from 0 to 1. "
+            "Default: 0.5.",
         ),
     ] = None
     one_pass: Annotated[
@@ -77,8 +81,8 @@ class AdapterOptions:
         typer.Option(
             min=0,
             max=1,
-            help="With --prompt steps: fraction of examples with sorted changes, to train for a single answer per "
-            "step. Default: 0.3.",
+            help="With --prompt steps: share of examples with sorted changes, from 0 to 1. They train the model for "
+            "tracking with one answer per step. Default: 0.3.",
         ),
     ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
@@ -90,13 +94,15 @@ def adapter(
     out: Annotated[
         Path,
         typer.Option(
-            metavar="FOLDER", help="Write the adapter, the dev loss of each epoch and the checkpoints to FOLDER."
+            metavar="FOLDER",
+            help="Write the adapter (adapter.gguf), the dev loss of each epoch (train.json) and the checkpoints to "
+            "FOLDER.",
         ),
     ],
     data: Annotated[
         list[str],
         typer.Option(
-            metavar="SOURCE", help="Training data: a dataset, such as openpi, or a file of traces. Repeat for several."
+            metavar="SOURCE", help="Training data: a dataset such as openpi, or a file of traces. Repeat for several."
         ),
     ] = [  # noqa: B006
         "fluents"
@@ -105,16 +111,23 @@ def adapter(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="More traces to validate on, besides the dev splits of the datasets in --data. Repeat for several.",
+            help="Also validate on these traces, a dataset split or a file, besides the dev splits of --data. Repeat "
+            "for several.",
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N examples.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only the first N training examples. Default: all.")
+    ] = None,
     *,
     options: AdapterOptions,
 ) -> None:
-    """Train an adapter for an embedded model. `fluents track --adapter FILE` uses it.
+    """Train an adapter for an embedded model, for `fluents track --adapter`.
 
-    Trains on a GPU if there is one. To continue an interrupted run after its last complete epoch, start it again.
+    Needs the extra `fluents[train]`. Trains on a GPU if there is one.
+
+    To continue an interrupted run, start it again: it skips the epochs that are complete.
+
+    Example: `fluents train adapter --data mine.jsonl --out runs/mine`
 
     Example: `fluents train adapter --model small --data fluents --data mine.jsonl --out runs/mine`
     """
@@ -138,12 +151,16 @@ def refine(
         str, typer.Argument(help="Adapter to improve: a name from `fluents weights list`, or a GGUF file.")
     ],
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Write the adapter, the rewards and the checkpoints to FOLDER.")
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the adapter (adapter.gguf), the rewards (train.json) and the checkpoints to FOLDER.",
+        ),
     ],
     data: Annotated[
         list[str],
         typer.Option(
-            metavar="SOURCE", help="Training data: a dataset, such as fluents, or a file of traces. Repeat for several."
+            metavar="SOURCE", help="Training data: a dataset such as fluents, or a file of traces. Repeat for several."
         ),
     ] = [  # noqa: B006
         "fluents"
@@ -152,18 +169,21 @@ def refine(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Also train on the judged procedures in FILE or in fluents:judged. They are 60 % of each round.",
+            help="Also train on judged changes, from FILE or from the dataset split fluents:judged. In each round, 60 "
+            "% of the procedures come from there.",
         ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="GGUF file of the model that the adapter was trained for. Not needed for tiny, small and base.",
+            help="Model that the adapter was trained for, as a GGUF file. Not needed for tiny, small and base.",
         ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds of sampling and training.")] = 6,
-    procedures: Annotated[int, typer.Option(min=1, help="Number of procedures per round.")] = 128,
+    procedures: Annotated[
+        int, typer.Option(min=1, help="Number of procedures to sample answers for in each round.")
+    ] = 128,
     samples: Annotated[int, typer.Option(min=2, help="Number of answers to sample per step.")] = 8,
     learning_rate: Annotated[
         float | None, typer.Option(min=0, help="Peak learning rate. Default: depends on the model.")
@@ -173,12 +193,13 @@ def refine(
 ) -> None:
     """Improve a trained adapter by reinforcement learning: sample its answers, and reward the good ones.
 
-    The reward of an answer is its similarity to the annotation (soft F1). For procedures from --judged, whose changes
-    were judged true, plausible or false, the reward depends on these judgements instead. The weights of the new
-    adapter are averaged over the second half of the rounds.
+    The reward of an answer is its similarity to the annotation. With --judged, some procedures have changes that were
+    judged as true, plausible or false; for these procedures, the reward depends on the judgements. The new adapter is
+    the average of the adapters of the last half of the rounds.
 
-    Needs a GPU for more than a few procedures. To continue an interrupted run after its last complete round, start it
-    again.
+    Needs the extra `fluents[train]`, and a GPU for more than a few procedures.
+
+    To continue an interrupted run, start it again: it skips the rounds that are complete.
 
     Example: `fluents train refine runs/mine/adapter.gguf --data fluents --rounds 6 --out runs/better`
     """
@@ -211,24 +232,33 @@ def refine(
 
 @app.command()
 def sample(
-    source: Annotated[str, typer.Argument(help="Dataset split, such as openpi:dev, or a file of traces.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="Write the answers to FILE.", metavar="FILE")],
+    source: Annotated[str, typer.Argument(help="Dataset split such as openpi:dev, or a file of traces.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Write the answers to FILE, as JSONL.", metavar="FILE")],
     adapter: Annotated[
-        str, typer.Option(metavar="NAME", help="Adapter: a name from `fluents weights list`, or a GGUF file.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file.",
+        ),
     ] = "both",
     style: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Answer style, if the adapter was trained on several: plain, clean, sorted or 'clean sorted'. "
+            help="Style of the answers, if the adapter knows several: plain, clean, sorted or 'clean sorted'. "
             "Default: depends on the adapter and --temperature.",
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 16,
-    temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature; 0 is greedy decoding.")] = 0.9,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="Sampling temperature, from 0 (always the most likely answer) upwards.")
+    ] = 0.9,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
-    """Sample answers of the embedded model for all steps of a dataset, and store them in a file.
+    """Sample answers of an embedded model for all steps of a dataset, and store them in a file.
+
+    Needs the extra `fluents[train]`. To compute changes from the stored answers, use `fluents track --setting NAME
+    --replay FILE`.
 
     Example: `fluents train sample openpi:dev --adapter both --samples 32 -o both.jsonl`
     """

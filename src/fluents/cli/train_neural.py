@@ -33,28 +33,36 @@ class NeuralModelOptions:
     system: Annotated[
         SystemName,
         _MODEL(
-            help="System to train: baseline, concat-states (with past changes in the input), emem (with an entity "
-            "memory), econd (predicts one entity at a time), or emem+econd (both)."
+            help="System to train: baseline, concat-states (its input contains the past changes), emem (it stores past "
+            "changes in an entity memory), econd (it predicts the changes of one entity at a time), or emem+econd "
+            "(both)."
         ),
     ] = "baseline"
-    style: Annotated[Style, _MODEL(help="Input format: openpi (steps only) or openpi-c (steps and goal).")] = "openpi-c"
+    style: Annotated[
+        Style,
+        _MODEL(
+            help="Input of the model, as in OpenPI or in OpenPI-C: openpi (the steps) or openpi-c (the goal and the "
+            "steps)."
+        ),
+    ] = "openpi-c"
     arch: Annotated[
         str | None,
         _MODEL(
             metavar="NAME",
-            help="Architecture of the model, such as bart. With --model: stop if the model has another architecture. "
-            "With --download but without --model: download GPT-2 medium (gpt2), BART large (bart) or T5 base (t5).",
+            help="Architecture of the model. With --download and without --model: download GPT-2 medium (gpt2), BART "
+            "large (bart) or T5 base (t5). With --model: stop if the model has another architecture.",
         ),
     ] = None
     model: Annotated[
         str | None,
         _MODEL(
             metavar="NAME",
-            help="Transformers model to train: a folder or, with --download, a name on the Hugging Face hub.",
+            help="Model to start from, in the format of the transformers library: a folder or, with --download, a name "
+            "on the Hugging Face hub. Required unless --arch and --download are given.",
         ),
     ] = None
     from_scratch: Annotated[
-        bool, _MODEL("--from-scratch", help="Start from random weights, instead of those of the model.")
+        bool, _MODEL("--from-scratch", help="Start from random weights, instead of the weights of the model.")
     ] = False
     download: Annotated[bool, _MODEL("--download", help="Download the model from the Hugging Face hub.")] = False
 
@@ -66,23 +74,30 @@ class TrainingOptions:
     epochs: Annotated[int, _TRAINING(min=1, help="Number of passes over the data.")] = 30
     learning_rate: Annotated[float, _TRAINING(min=0, help="Peak learning rate.")] = 5e-5
     warmup: Annotated[
-        float, _TRAINING(min=0, max=0.9, help="Fraction of the updates in which the learning rate rises to its peak.")
+        float,
+        _TRAINING(
+            min=0, max=0.9, help="Share of the training, from 0 to 0.9, in which the learning rate rises to its peak."
+        ),
     ] = 0.0
     weight_decay: Annotated[float, _TRAINING(min=0, help="Weight decay of AdamW.")] = 0.0
-    lora: Annotated[int, _TRAINING(min=0, help="Rank of the LoRA matrices; 0 trains all weights.")] = 0
-    batch: Annotated[int, _TRAINING(min=1, help="Batch size, counted over all processes.")] = 8
+    lora: Annotated[int, _TRAINING(min=0, help="Train only LoRA matrices of rank N; 0 trains all weights.")] = 0
+    batch: Annotated[int, _TRAINING(min=1, help="Batch size, summed over all GPUs.")] = 8
     accumulate: Annotated[
-        int, _TRAINING(min=1, help="Number of parts in which a batch is computed (gradient accumulation).")
+        int, _TRAINING(min=1, help="Compute each batch in N parts, to save memory (gradient accumulation).")
     ] = 1
     metric: Annotated[
         DevMetric,
         _TRAINING(
-            help="Keep the epoch that is best on the dev data by this metric: loss, exact, bleu or rouge. Use last to "
-            "keep the last epoch instead."
+            help="Keep the epoch that is best on the dev data by loss, exact, bleu or rouge, or keep the last epoch "
+            "(last)."
         ),
     ] = "loss"
-    patience: Annotated[int, _TRAINING(min=0, help="Stop after N epochs without improvement; 0 never stops early.")] = 0
-    save_every: Annotated[int, _TRAINING(min=1, help="Save the state of the run every N epochs.")] = 1
+    patience: Annotated[
+        int, _TRAINING(min=0, help="Stop after N epochs without improvement in --metric; 0 means never.")
+    ] = 0
+    save_every: Annotated[
+        int, _TRAINING(min=1, help="Save a checkpoint, from which a run can continue, every N epochs.")
+    ] = 1
     precision: Annotated[
         Precision, _TRAINING(help="Floating-point precision: bf16, float32, or auto (bf16 if the GPU supports it).")
     ] = "auto"
@@ -93,15 +108,19 @@ class TrainingOptions:
 def neural(
     out: Annotated[
         Path,
-        typer.Option(metavar="FOLDER", help="Write the model, the learning curve and the state of the run to FOLDER."),
+        typer.Option(metavar="FOLDER", help="Write the model, the learning curve and the checkpoints to FOLDER."),
     ],
     data: Annotated[
-        str, typer.Option(metavar="SOURCE", help="Training data: a dataset, such as openpi-c, or a file of traces.")
+        str, typer.Option(metavar="SOURCE", help="Training data: a dataset such as openpi-c, or a file of traces.")
     ] = "openpi-c",
     dev: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="Traces to validate on. Default: the dev split of --data.")
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Validate on these traces, a dataset split or a file. Default: the dev split of --data.",
+        ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures. Default: all.")] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write the learning curve in the format of TensorBoard.")
     ] = False,
@@ -109,12 +128,13 @@ def neural(
     model: NeuralModelOptions,
     training: TrainingOptions,
 ) -> None:
-    """Train one of the systems of the papers OpenPI (2020) and OpenPI-C (2023).
+    """Train one of the systems of the papers OpenPI (2020) and OpenPI-C (2023), for `fluents track-neural`.
 
-    Trains on a GPU if there is one. To use several GPUs, run `accelerate launch -m fluents train neural …`.
+    Needs the extra `fluents[train]`. Trains on a GPU if there is one. To use several GPUs, run `accelerate launch -m
+    fluents train neural` with the same options.
 
-    To continue an interrupted run after its last saved epoch, start it again. The result is the same as without the
-    interruption.
+    To continue an interrupted run, start it again: it skips the epochs that are saved. The result is the same as
+    without the interruption.
 
     Example: `fluents train neural --system emem --model models/bart --out runs/emem`
     """
@@ -147,29 +167,36 @@ def neural(
 
 
 def sweep(
-    checkpoint: Annotated[str, typer.Argument(help="Folder of the model: the --out of `fluents train neural`.")],
-    source: Annotated[str, typer.Argument(help="Gold traces: a dataset split, such as openpi-c:dev, or a file.")],
+    checkpoint: Annotated[
+        str, typer.Argument(help="Folder of the trained model: the --out of `fluents train neural`.")
+    ],
+    source: Annotated[str, typer.Argument(help="Gold traces: a dataset split such as openpi-c:dev, or a file.")],
     out: Annotated[
         Path,
-        typer.Option(metavar="FOLDER", help="Write the predictions and the curve (curve.csv and curve.svg) to FOLDER."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the predictions, and the precision and recall (curve.csv and curve.svg), to FOLDER.",
+        ),
     ],
     length_penalty: Annotated[
         list[float], typer.Option(help="Length penalty to try. Repeat for several.")
     ] = _PENALTIES,
-    beams: Annotated[int, typer.Option(min=2, help="Beam size.")] = 4,
+    beams: Annotated[int, typer.Option(min=2, help="Number of beams in beam search.")] = 4,
     first: Annotated[
         str | None,
         typer.Option(
             metavar="SOURCE",
-            help="For the systems econd and emem+econd: take the entities of each step from this checkpoint, file or "
-            "dataset.",
+            help="Where to take the entities of each step from: the folder of another trained model, a file of traces, "
+            "or a dataset split. Required if the model was trained with --system econd or emem+econd, because such a "
+            "model predicts only the changes of given entities.",
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Process at most N procedures.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures. Default: all.")] = None,
 ) -> None:
-    """Track with several length penalties of beam search, and plot the precision and recall of each.
+    """Try several length penalties of beam search, and plot the precision and recall of each.
 
-    A higher penalty gives more changes. `fluents eval` can score the predictions.
+    A higher length penalty gives more changes, so it raises the recall. To score the predictions, use
+    `fluents eval`. Needs the extra `fluents[train]`.
 
     Example: `fluents train sweep runs/bart openpi-c:dev --out runs/bart-sweep`
     """

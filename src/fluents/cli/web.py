@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from fluents.cli.command import show_json, tell, with_options
+from fluents.cli.model_options import BASE_URL_HELP
 from fluents.errors import needs_extra
 
 
@@ -21,8 +22,8 @@ class WebTrackerOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Model that jobs use by default: embedded (tiny, small, base or a GGUF file), or name of a language "
-            "model at --base-url. Default: $FLUENTS_MODEL if set, otherwise base.",
+            help="Embedded model (tiny, small, base or a GGUF file), or name of a language model at --base-url. On the "
+            "page, you can choose another for each text. Default: $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None
     adapter: Annotated[
@@ -33,15 +34,15 @@ class WebTrackerOptions:
             "Default: the adapter made for --model.",
         ),
     ] = None
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="URL of the OpenAI-compatible endpoint that serves --model.")
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None
+    key_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read the API key of the endpoint from FILE.")
     ] = None
-    key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Read the endpoint's API key from FILE.")] = None
     key_variable: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Read the endpoint's API key from the environment variable NAME. Default: OPENAI_API_KEY.",
+            help="Read the API key of the endpoint from the environment variable NAME. Default: OPENAI_API_KEY.",
         ),
     ] = None
     replay: Annotated[Path | None, typer.Option(hidden=True, help="Repeat the traces in FILE instead.")] = None
@@ -69,7 +70,7 @@ def web(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Accept only requests with an access token from FILE, which has one token per line."
+            metavar="FILE", help="Accept only requests with one of the access tokens in FILE (one token per line)."
         ),
     ] = None,
     allow_host: Annotated[
@@ -85,20 +86,23 @@ def web(
             help="Open the page in the browser, or not. Default: open it if started from a terminal.",
         ),
     ] = None,
-    time_limit: Annotated[float, typer.Option(min=1, help="Time limit of a job, in seconds.")] = 3600.0,
+    time_limit: Annotated[float, typer.Option(min=1, help="Time limit for tracking a text, in seconds.")] = 3600.0,
     memory_limit: Annotated[
         int, typer.Option(min=0, help="Memory limit of the process that runs the model, in MiB; 0 means no limit.")
     ] = 8192,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address of the server as JSON.")] = False,
     *,
     trackers: WebTrackerOptions,
 ) -> None:
-    """Start the web application on this machine. Press Ctrl-C to stop it. Needs the extra `fluents[web]`.
+    """Start the web application, to track texts in the browser. Press Ctrl-C to stop it.
+
+    Needs the extra `fluents[web]`.
 
     In the browser, paste a text or drop a file, and watch its changes appear. You can correct, compare and download the
-    changes. Results are stored in a database. An interrupted job continues when you start the server again.
+    changes. The server stores texts and results in a database. If you stop the server while it tracks a text,
+    tracking continues when you start the server again.
 
-    Example: `fluents web --model small`
+    Example: `fluents web`
 
     Example: `fluents web --model NAME --base-url http://127.0.0.1:8080/v1 --store postgresql://me@db/fluents`
     """

