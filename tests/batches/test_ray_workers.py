@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -122,3 +124,28 @@ def test_bad_hung_and_deadly_rows_fail_alone(tmp_path: Path, options: Options) -
 def test_a_cluster_that_is_not_there_is_told(tmp_path: Path, options: Options) -> None:
     with pytest.raises(WorkerError, match="cannot connect to a Ray cluster"):
         batch(menu(tmp_path, 5), tmp_path / "out", engine="ray", address="127.0.0.1:1", **options)
+
+
+def test_a_cluster_of_this_run_refuses_whoever_does_not_know_its_token(tmp_path: Path) -> None:
+    """Ray listens on all interfaces, and runs any code that a client sends."""
+    code = f"""
+import os, subprocess, sys
+import ray
+from fluents.batches.ray_workers import RayActors
+from fluents.batches.stages import BatchSettings
+source = RayActors({str(tmp_path)!r}, BatchSettings(stages=("segment",)), address=None)
+join = [sys.executable, "-c", f"import ray; ray.init(address={{ray.get_runtime_context().gcs_address!r}})"]
+for token in ({{}}, {{"RAY_AUTH_TOKEN": "0" * 64}}):
+    done = subprocess.run(join, env=os.environ | token, capture_output=True, text=True)
+    print(done.returncode, "AuthenticationError" in done.stderr)
+source.close()
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["0 False", "1 True"], done.stderr

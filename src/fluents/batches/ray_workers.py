@@ -124,7 +124,8 @@ class RayActors:
         if self._ours:
             options: dict[str, Any] = {"address": address} if address else {"address": "local"}
             if not address:
-                options["include_dashboard"] = False  # Ray listens on all interfaces, whatever address one gives it
+                # Ray listens on all interfaces, whatever address one gives it, but obeys nobody without its token.
+                options["include_dashboard"] = False
             _check_there(address)
             try:
                 ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
