@@ -35,6 +35,8 @@ from fluents.annotation.history import (
 )
 from fluents.annotation.items import Decision, DecisionId, Item, is_decided, latest
 from fluents.errors import InputError
+from fluents.jsonl import wrong_shape_is_input_error
+from fluents.web.annotation_authors import insert_authors, written_before
 from fluents.web.annotation_projects import insert_project, name_taken
 from fluents.web.annotation_records import (
     Project,
@@ -43,6 +45,7 @@ from fluents.web.annotation_records import (
     items_of,
     keep_sources,
     pseudonym,
+    stage_now,
     traces_of,
     unescaped,
 )
@@ -121,6 +124,7 @@ def read_history(store: Store, lines: Iterable[tuple[str, bytes]], name: str | N
         with store.writing() as session:
             insert_project(session, project)
             _Reader(session, project.id).read(records)
+            _keep_authors(session, project)
     except IntegrityError as error:
         if "annotation_projects" in str(error.orig):
             raise name_taken(project.name) from None
@@ -128,6 +132,16 @@ def read_history(store: Store, lines: Iterable[tuple[str, bytes]], name: str | N
     except (SQLAlchemyError, ArithmeticError, ValueError):  # numbers and texts that no database takes
         raise InputError(NOT_A_HISTORY, fix=EXPORT_AGAIN) from None
     return project
+
+
+def _keep_authors(session: Session, project: Project) -> None:
+    """Of the stage that is open: in the others, nobody judges any more."""
+    now = stage_now(session, project.id)
+    if now is not None and (written := written_before(session, project, now.number)):
+        items = items_of(session, project.id, now.number)
+        with wrong_shape_is_input_error(NOT_A_HISTORY, project.name):
+            while block := list(islice(items, BLOCK)):
+                insert_authors(session, project.id, block, written)
 
 
 class _Reader:

@@ -13,15 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, select, union_all
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from fluents.annotation.items import Item
+from fluents.web.annotation_authors import OWN_WORDS, own_places
 from fluents.web.annotation_blind_passes import seen_by
 from fluents.web.annotation_members import Member
 from fluents.web.annotation_records import ConflictError, item_of, stage_now
-from fluents.web.annotation_tables import DecisionRow, ItemRow, PlaceRow
+from fluents.web.annotation_tables import AuthorRow, DecisionRow, ItemRow, PlaceRow
 from fluents.web.store import NotFoundError, Store
 
 LEASE = 900.0
@@ -198,6 +199,9 @@ class Places:
             place = _locked(session, _candidates(session, member, stage, 0, besides))
         with self._lock:
             mark.position = END if place is None else place.position
+        if place is None:
+            own = own_places(session, member, stage)
+            place = _locked(session, (row for row in own if row.item_id not in besides))
         return place
 
     def _look_ahead(self, member: Member) -> None:
@@ -257,9 +261,10 @@ def free_place(session: Session, member: Member, item_id: str) -> PlaceRow | Non
     """A free place of an item that the member may take."""
     rows = session.execute(_PLACES_OF_ITEM, {"project": member.project, "item": item_id}).all()
     values = {"project": member.project, "member": member.id, "apart": [row.apart for row in rows]}
-    if session.scalar(_OWN_APART, values) is not None:
-        return None
-    return _locked(session, (row for row in rows if row.holder is None))
+    free: Iterable[Any] = (row for row in rows if row.holder is None)
+    if rows and session.scalar(_OWN_APART, values) is not None:
+        free = (row for row in own_places(session, member, rows[0].stage) if row.item_id == item_id)
+    return _locked(session, free)
 
 
 def _own(member: Member, item_id: str) -> Select[Any]:
@@ -306,12 +311,17 @@ _FREE = (
     .order_by(PlaceRow.project_id, PlaceRow.stage, PlaceRow.holder, PlaceRow.position)  # as the index has them
     .limit(bindparam("most"))
 )
-_OWN_APART = select(PlaceRow.apart).where(
-    PlaceRow.project_id == bindparam("project"),
-    PlaceRow.apart.in_(bindparam("apart", expanding=True)),
-    PlaceRow.holder == bindparam("member"),
+_OWN_APART = union_all(
+    select(PlaceRow.apart).where(
+        PlaceRow.project_id == bindparam("project"),
+        PlaceRow.apart.in_(bindparam("apart", expanding=True)),
+        PlaceRow.holder == bindparam("member"),
+    ),
+    OWN_WORDS.where(  # where changes are judged, each item stands apart by its id
+        AuthorRow.project_id == bindparam("project"), AuthorRow.item_id.in_(bindparam("apart", expanding=True))
+    ),
 )
-_ALL_APART = select(PlaceRow.apart).where(PlaceRow.holder == bindparam("member"))
+_ALL_APART = union_all(select(PlaceRow.apart).where(PlaceRow.holder == bindparam("member")), OWN_WORDS)
 _FREE_PLACE = (
     select(PlaceRow)
     .where(PlaceRow.project_id == bindparam("project"), PlaceRow.item_id == bindparam("item"))
@@ -319,7 +329,7 @@ _FREE_PLACE = (
     .with_for_update(skip_locked=True)
 )
 _PLACES_OF_ITEM = (
-    select(PlaceRow.project_id, PlaceRow.item_id, PlaceRow.number, PlaceRow.apart, PlaceRow.holder)
+    select(PlaceRow.project_id, PlaceRow.item_id, PlaceRow.number, PlaceRow.stage, PlaceRow.apart, PlaceRow.holder)
     .where(PlaceRow.project_id == bindparam("project"), PlaceRow.item_id == bindparam("item"))
     .order_by(PlaceRow.project_id, PlaceRow.item_id, PlaceRow.number)
 )

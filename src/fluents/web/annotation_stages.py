@@ -19,6 +19,7 @@ from fluents.annotation.design import MAX_JUDGES
 from fluents.annotation.items import Decision, Item
 from fluents.annotation.outcomes import StageOutcome
 from fluents.records import Trace
+from fluents.web.annotation_authors import insert_authors, written_before
 from fluents.web.annotation_records import (
     BLOCK,
     ConflictError,
@@ -140,9 +141,11 @@ class ProjectStages:
         ):
             told = _told(traces, source_count(session, project.id, "stage", str(number)), progress)
             made = stages.items(project.design, number, told, drafts=drafts, systems=systems_of(session, project.id))
+            written = written_before(session, project, number)
             while block := list(islice(made, BLOCK)):
                 with self._store.writing() as writing:
                     insert_items(writing, project.id, number, block, count)
+                    insert_authors(writing, project.id, block, written)
                 count += len(block)
         with self._store.writing() as session:
             session.add(

@@ -151,6 +151,21 @@ class PlaceRow(Base):
     )
 
 
+class AuthorRow(Base):
+    """A member who wrote the change that an item asks about."""
+
+    __tablename__ = "annotation_authors"
+    project_id: Mapped[str] = mapped_column(ID, primary_key=True)
+    item_id: Mapped[str] = mapped_column(NAME, primary_key=True)
+    author_id: Mapped[str] = mapped_column(ForeignKey("annotation_members.id"), primary_key=True)
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["project_id", "item_id"], ["annotation_items.project_id", "annotation_items.id"], ondelete="CASCADE"
+        ),
+        Index("ix_annotation_authors_author", "author_id"),
+    )
+
+
 class BlindPassRow(Base):
     """What a member wrote about an item before they saw its draft."""
 
