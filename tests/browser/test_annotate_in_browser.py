@@ -113,7 +113,7 @@ class Person:
 
     def _next_item(self, last: str | None) -> str | None:
         place = self.tab.locator(f".item-place[data-item]:not([data-item='{last}'])")
-        expect(place.or_(self.tab.get_by_role("button", name="Look now"))).to_be_visible()
+        expect(place.or_(self.tab.get_by_role("button", name="Check now"))).to_be_visible()
         return place.get_attribute("data-item") if place.count() else None
 
     def saved(self) -> None:
@@ -128,7 +128,7 @@ class Person:
             self.press("Enter")  # from an empty box to the next step, and from the last one to Done
         self.press("Enter")
         if not any(changes):
-            expect(self.tab.get_by_role("alert")).to_contain_text("There is no change")
+            expect(self.tab.get_by_role("alert")).to_contain_text("There are no changes")
             self.press("Control+Enter")
 
 
@@ -447,7 +447,7 @@ def test_writing_is_helped_by_what_was_written(browser: Browser, server: ServedP
         ann.press("ArrowDown", "Enter")
         ann.type("The pan")
         assert ann.typed() == ["temperature", "The pan", "hot", ""]
-        expect(ann.tab.locator(".notes")).to_have_text("as step 1 left it")
+        expect(ann.tab.locator(".notes")).to_have_text("filled in from step 1")
         ann.keyboard.insert_text("warm")
         expect(ann.tab.locator(".notes")).to_have_text("≠ after step 1 it was “hot”")
         ann.press("Enter", "Control+Enter")
@@ -488,7 +488,7 @@ def test_other_names_are_offered_and_forgotten_things_recalled_after_the_answer(
         ann.press("Enter")
         ann.type("power", "coffee maker", "off", "on")
         ann.press("Control+Enter")
-        expect(ann.tab.locator(".reminder")).to_contain_text("Nobody mentioned jug in “Make coffee”.")
+        expect(ann.tab.locator(".reminder")).to_contain_text("You did not mention jug in “Make coffee”.")
         expect(ann.tab.get_by_role("heading", name="Make espresso")).to_be_visible()
         ann.type("power")
         ann.keyboard.insert_text("coffee machine")
@@ -518,10 +518,10 @@ def test_keys_can_be_changed_and_decisions_taken_back(browser: Browser, server: 
         ann.press("?")
         to(ann.tab, "Right: y, change")
         ann.press("Enter", "n")
-        expect(ann.tab.get_by_text("n is taken: Wrong.")).to_be_visible()
+        expect(ann.tab.get_by_text("n is already used for “Wrong”.")).to_be_visible()
         to(ann.tab, "Right: y, change")
         ann.press("Enter", "j")
-        expect(ann.tab.get_by_text("“Right” is j now.")).to_be_visible()
+        expect(ann.tab.get_by_text("The key for “Right” is now j.")).to_be_visible()
         ann.press("Escape")
         ann.tab.reload()
         ann.has_item()
@@ -560,7 +560,7 @@ def test_a_cut_connection_a_reload_and_a_lost_answer_lose_and_double_nothing(
         expect(ann.tab.locator("[data-ahead='1']")).to_be_visible()
         visit.set_offline(True)
         ann.press("y")
-        expect(ann.tab.locator(".lost")).to_contain_text("No connection. What you decide is kept in this browser")
+        expect(ann.tab.locator(".lost")).to_contain_text("No connection. Your decisions are stored in this browser")
         ann.press("n")  # the next item was there already
         expect(ann.tab.locator(".saving")).to_have_text("2 not saved yet")
         visit.set_offline(False)
@@ -597,7 +597,7 @@ def test_a_decision_that_is_not_taken_stays_until_it_is_seen(browser: Browser, s
         served.client("owner").call("POST", "/stages/open", {"force": True})
         ann.press("y")
         problem = ann.tab.locator(".refused .problem")
-        expect(problem).to_contain_text("Not taken: Vetting of “Fry an egg”")
+        expect(problem).to_contain_text("Not saved: Vetting of “Fry an egg”")
         ann.tab.reload()
         expect(problem).to_contain_text("closed")
         to(ann.tab, "Discard")
@@ -655,19 +655,19 @@ def test_disagreements_are_settled_and_a_sample_is_checked(browser: Browser, ser
         ada.press("1")
         expect(ada.tab.get_by_text("Item 1 of 2; agreement 67 %")).to_be_visible()
         ada.press("e")
-        expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong, with a reason:")
+        expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong, for this reason:")
         ada.press("5")
         expect(ada.tab.get_by_text("Item 1 of 1; agreement 67 %")).to_be_visible()
         ada.saved()
-        to(ada.tab, "Least agreement")
+        to(ada.tab, "Minimum agreement")
         ada.press("Control+a")
         ada.keyboard.insert_text("60")
         to(ada.tab, "Accept")
         ada.press("Enter")
-        expect(ada.tab.get_by_text("The judges agree on everything that is left.")).to_be_visible()
-        expect(ada.tab.get_by_text("An expert's check: 1 item of a sample left.")).to_be_visible()
+        expect(ada.tab.get_by_text("No disagreements are left.")).to_be_visible()
+        expect(ada.tab.get_by_text("Expert's check, 1 item left.")).to_be_visible()
         ada.press("Escape", "n")
-        expect(ada.tab.get_by_text("An expert's check")).to_have_count(0)
+        expect(ada.tab.get_by_text("Expert's check")).to_have_count(0)
         ada.saved()
         listed = ada.tab.request.get("/api/v1/annotation/mine").json()
         assert [(one["adjudicates"], one["checks"]) for one in listed] == [(False, True)] + [(True, False)] * 3

@@ -16,7 +16,7 @@ export async function showAdjudication(page, app) {
   const wanted = Number(new URLSearchParams(location.search).get("stage")) || app.me.stage?.number || opened.at(-1)?.number;
   const stage = opened.find((one) => one.number === wanted);
   if (!stage) {
-    page.append(h("h1", {}, "Adjudicate"), h("p.nothing", {}, "No stage has been opened yet."));
+    page.append(h("h1", {}, "Disagreements"), h("p.nothing", {}, "No stage has been opened yet."));
     return undefined;
   }
   const place = h("div.case-place");
@@ -25,7 +25,7 @@ export async function showAdjudication(page, app) {
   let cases = [], at = 0, checks = [], actions = [], form = null;
 
   page.append(
-    h("header.lead", {}, h("h1", {}, "Adjudicate"), h("p.facts", {}, `Stage ${stage.number}: ${kindName(stage.kind)}`),
+    h("header.lead", {}, h("h1", {}, "Disagreements"), h("p.facts", {}, `Stage ${stage.number}: ${kindName(stage.kind)}`),
       opened.length > 1 ? h("p.actions", {}, opened.filter((one) => one !== stage).map((one) => h("a", { href: `?adjudicate&stage=${one.number}` }, `Stage ${one.number}: ${kindName(one.kind)}`))) : null),
     place, ownForm, bulk);
 
@@ -52,7 +52,7 @@ export async function showAdjudication(page, app) {
     actions = [];
     const one = cases[at];
     if (!one) {
-      place.replaceChildren(h("p.rest", {}, "The judges agree on everything that is left."));
+      place.replaceChildren(h("p.rest", {}, "No disagreements are left."));
       if (checks.length) check(checks[0]);
       return;
     }
@@ -65,13 +65,13 @@ export async function showAdjudication(page, app) {
       return h("section.answer-column", { "aria-label": `Answer of ${author}` }, h("h3", {}, author), answerView(item.kind, answer, item.payload), h("p.actions", {}, key));
     });
     const edit = () => openForm(item, answers[0]?.answer ?? null, {});
-    actions.push({ name: "edit", label: "Give another answer", act: edit }, { name: "up", label: "Item before", act: () => move(-1) }, { name: "down", label: "Next item", act: () => move(1) });
-    const other = button("Another answer", edit, { kind: "plain" });
+    actions.push({ name: "edit", label: "Give another answer", act: edit }, { name: "up", label: "Previous item", act: () => move(-1) }, { name: "down", label: "Next item", act: () => move(1) });
+    const other = button("Give another answer", edit, { kind: "plain" });
     other.prepend(keyboard.cap("edit"), " ");
     place.replaceChildren(h("section.case", {}, h("p.hint", { role: "status" }, `Item ${at + 1} of ${cases.length}; agreement ${percent(agreement)}`), h("h2", {}, question(item)),
       item.payload.change ? changeSentence(item.payload.change) : null,
       h("details", { open: true }, h("summary", {}, "Procedure"), procedureView(item.payload.procedure, { step: item.payload.change?.step ?? item.payload.step })),
-      h("div.answer-columns", {}, columns), h("p.actions", {}, other, button("Before", () => move(-1), { kind: "plain", disabled: at === 0 }), button("Next", () => move(1), { kind: "plain", disabled: at === cases.length - 1 }))));
+      h("div.answer-columns", {}, columns), h("p.actions", {}, other, button("Previous", () => move(-1), { kind: "plain", disabled: at === 0 }), button("Next", () => move(1), { kind: "plain", disabled: at === cases.length - 1 }))));
   }
   function move(by) {
     at = Math.min(Math.max(at + by, 0), cases.length - 1);
@@ -90,11 +90,11 @@ export async function showAdjudication(page, app) {
   }
   function check(item) {
     openForm(item, null, { checks: true });
-    ownForm.prepend(h("p.coach", {}, `An expert's check: ${counted(checks.length, "item")} of a sample left. What you say is compared with the judges, and changes nothing.`));
+    ownForm.prepend(h("p.coach", {}, `Expert's check, ${counted(checks.length, "item")} left. Your answer is compared with the answers of the judges. It does not change the result.`));
   }
   function bulkBox() {
-    const threshold = h("input", { type: "number", min: 50, max: 100, value: 80, id: "threshold", "aria-label": "Least agreement, in percent" });
-    return h("section.panel.bulk", {}, h("h2", {}, "Many at once"), h("p.actions", {}, h("label", { for: "threshold" }, "Accept what most say where agreement is at least ", threshold, " %"),
+    const threshold = h("input", { type: "number", min: 50, max: 100, value: 80, id: "threshold", "aria-label": "Minimum agreement, in percent" });
+    return h("section.panel.bulk", {}, h("h2", {}, "Accept many at once"), h("p.actions", {}, h("label", { for: "threshold" }, "Accept the answer of the majority where agreement is at least ", threshold, " %"),
       button("Accept", async () => {
         const { accepted } = await post("/annotation/adjudicate/bulk", { stage: stage.number, threshold: Number(threshold.value) / 100 });
         tell(`${counted(accepted, "item")} accepted.`);

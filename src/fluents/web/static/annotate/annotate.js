@@ -27,9 +27,9 @@ const VIEWS = {
   work: { title: "Work", roles: ALL, view: showWork },
   grid: { title: "Grid", roles: ALL, view: (page, app) => showWork(page, app, { gridFirst: true }) },
   guide: { title: "Guideline", roles: ALL, view: showGuide },
-  adjudicate: { title: "Adjudicate", roles: ["adjudicator", "owner"], view: showAdjudication },
+  adjudicate: { title: "Disagreements", roles: ["adjudicator", "owner"], view: showAdjudication },
   progress: { title: "Progress", roles: ["owner"], view: showProgress },
-  audit: { title: "Audit", roles: ["owner"], view: showAudit },
+  audit: { title: "Audit log", roles: ["owner"], view: showAudit },
 };
 
 const app = {
@@ -74,7 +74,7 @@ async function show() {
     leave = left ?? leave;
   } catch (error) {
     if (mine !== turn) return;
-    page.replaceChildren(h("h1", {}, "This cannot be shown"));
+    page.replaceChildren(h("h1", {}, "This page cannot be shown"));
     explain(error, page);
     page.append(h("p.actions", {}, button("Try again", show)));
   }
@@ -122,14 +122,14 @@ function showSaving(outbox) {
   saving.textContent = left ? (outbox.isLost ? `${left} not saved yet` : "saving …") : at ? `saved ✓ ${at}` : "";
   saving.classList.toggle("unsaved", left > 0);
   lost.hidden = !(outbox.isLost || outbox.isSignedOut || !app.storage.lasts) || !left;
-  const kept = app.storage.lasts ? "kept in this browser and sent" : "not kept by this browser, so leave this page open: it is sent";
+  const kept = app.storage.lasts ? "Your decisions are stored in this browser and will be sent" : "This browser cannot store your decisions, so keep this page open. They will be sent";
   if (outbox.isSignedOut) {
     lost.replaceChildren(`You are signed out. ${counted(left, "decision")} will be sent when you sign in again. `, link(location.pathname, "Sign in"));
   } else {
-    lost.replaceChildren(h("b", {}, "No connection. "), `What you decide is ${kept} as soon as the server answers. ${counted(left, "decision")} to send.`);
+    lost.replaceChildren(h("b", {}, "No connection. "), `${kept} when the server answers again. ${counted(left, "decision")} to send.`);
   }
   refused.replaceChildren(...outbox.refused().map((entry) => h("p.problem", { role: "alert" },
-    h("b", {}, "Not taken: "), entry.about, ". ", capital(entry.problem.what), ". ", entry.problem.fix ? `${capital(entry.problem.fix)}. ` : "",
+    h("b", {}, "Not saved: "), entry.about, ". ", capital(entry.problem.what), ". ", entry.problem.fix ? `${capital(entry.problem.fix)}. ` : "",
     button("Send again", () => outbox.sendAgain(entry).catch(() => {}), { kind: "plain" }), button("Discard", () => outbox.discard(entry), { kind: "plain" }))));
 }
 

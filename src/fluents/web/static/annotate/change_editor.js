@@ -17,7 +17,7 @@ export function changeEditor({ step, known, words, own = null, label, typed, sav
   const boxes = {};
   let isFilledIn = false; // whether the state before is ours and may be changed with the names
   const notes = h("p.notes", { role: "status" });
-  const type = types ? h("select", { "aria-label": "Kind of what was missing", onchange: told }, types.map(([value, text]) => h("option", { value, selected: value === words.type }, text))) : null;
+  const type = types ? h("select", { "aria-label": "Type of the missing change", onchange: told }, types.map(([value, text]) => h("option", { value, selected: value === words.type }, text))) : null;
 
   function now() {
     const values = Object.fromEntries(FIELDS.map((name) => [name, boxes[name].value.trim()]));
@@ -35,7 +35,7 @@ export function changeEditor({ step, known, words, own = null, label, typed, sav
     }
     boxes.before.classList.toggle("filled-in", isFilledIn);
     const found = contradictions(known.changes(), change, own);
-    notes.replaceChildren(...(found.length ? [h("span.conflict", {}, "≠ ", found.join("; "))] : isFilledIn ? [`as step ${last.step} left it`] : []));
+    notes.replaceChildren(...(found.length ? [h("span.conflict", {}, "≠ ", found.join("; "))] : isFilledIn ? [`filled in from step ${last.step}`] : []));
     typed(change);
   }
   function submit() {
@@ -47,7 +47,7 @@ export function changeEditor({ step, known, words, own = null, label, typed, sav
     return save(change);
   }
   function box(name, title) {
-    const input = h("input", { name, "aria-label": title, placeholder: name, maxlength: 300, pattern: NO_BAR, title: "any words, but not the sign |", value: words[name] ?? "", autocomplete: "off", spellcheck: "true" });
+    const input = h("input", { name, "aria-label": title, placeholder: name, maxlength: 300, pattern: NO_BAR, title: "Any text without the character |", value: words[name] ?? "", autocomplete: "off", spellcheck: "true" });
     boxes[name] = input;
     input.addEventListener("input", () => {
       if (name === "before") isFilledIn = false;
@@ -110,7 +110,7 @@ let lists = 0;
 /** Offers under a text box. Arrows choose one and Enter takes it; Enter alone takes what is typed. */
 function typeAhead(input, { offers: near, asked, taken, onward }) {
   const id = `offers-${(lists += 1)}`;
-  const list = h("ul.offers", { id, role: "listbox", "aria-label": `${input.getAttribute("aria-label")}: used before`, hidden: true });
+  const list = h("ul.offers", { id, role: "listbox", "aria-label": `${input.getAttribute("aria-label")}: suggestions`, hidden: true });
   let found = [], chosen = -1, timer, turn = 0;
   for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-controls": id, "aria-expanded": "false" })) input.setAttribute(name, value);
 

@@ -9,8 +9,8 @@ import { contradictions, plainly } from "./states.js";
 
 const MISSING = [
   ["indirect", "an indirect effect"],
-  ["dimension", "another attribute of something already there"],
-  ["rewording", "only other words for what is there"],
+  ["dimension", "another attribute of an entity already listed"],
+  ["rewording", "only other words for a change already listed"],
   ["wrong", "doubtful"],
 ];
 const WORDS = ["entity", "attribute", "before", "after"];
@@ -122,7 +122,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
     if (isHere) editor = isFull ? null : newEditor(number);
     return h("li.step", { "aria-current": isHere ? "step" : null }, stepText(procedure, number),
       h("div.changes", {}, rows,
-        isHere && isFull ? h("p.hint", {}, `${counted(payload.max_changes, "change")}: that is all a step may have.`, " ", button("Go on", onward, { kind: "plain" })) : null,
+        isHere && isFull ? h("p.hint", {}, `A step can have at most ${counted(payload.max_changes, "change")}.`, " ", button("Continue", onward, { kind: "plain" })) : null,
         isHere && !isFull ? editor.element : null,
         isHere ? null : button("+ add a change", () => write(number), { kind: "plain", class: "plain add", "aria-label": `Add a change to step ${number}` })));
   }
@@ -142,7 +142,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
   function draw() {
     list.replaceChildren(...procedure.steps.map((_, at) => step(at + 1)));
     const open = state.changes.filter((change) => change.verdict === null).length;
-    count.textContent = [counted(live().length, "change"), open ? `${open} of the draft to judge` : ""].filter(Boolean).join(", ");
+    count.textContent = [counted(live().length, "change"), open ? `${open} of the draft left to judge` : ""].filter(Boolean).join(", ");
     done.replaceChildren(h("kbd", {}, "Ctrl Enter"), state.isBlind ? " Show the draft" : " Done");
     if (!editor) grid.draw(known.changes());
     keep(state);
@@ -151,7 +151,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
   async function recall() {
     const { prompts: found } = await get("/annotation/recall", { item: item.id });
     if (!found.length) return;
-    prompts.replaceChildren(h("p.hint", {}, "Nobody mentioned: "), h("p.actions", {}, found.map(({ entity, attribute, step: at }) =>
+    prompts.replaceChildren(h("p.hint", {}, "Not mentioned yet: "), h("p.actions", {}, found.map(({ entity, attribute, step: at }) =>
       button(attribute ? `${attribute} of ${entity}` : entity, () => write(at ?? state.step, { entity, attribute: attribute ?? "" }), { kind: "chip" }))));
   }
   /** The blind pass is over: save it, and get the draft. */
@@ -185,11 +185,11 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
     const open = state.changes.find((change) => change.verdict === null);
     if (open) {
       rowOf(open).focus();
-      return refuse("not every change of the draft is judged", "keep, edit or remove each one");
+      return refuse("some changes of the draft are not judged yet", "keep, edit or remove each one");
     }
     if (item.kind !== "audit" && !bare.length && !isEmptyMeant) {
       isEmptyMeant = true;
-      return refuse("there is no change", "if nothing changes in these steps, press Done again");
+      return refuse("there are no changes", "if nothing changes in these steps, press Done again");
     }
     if (state.isBlind) return reveal(bare);
     if (item.kind === "author") return decide({ changes: bare });
@@ -197,11 +197,11 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
     return decide({ changes: bare, blind: state.blind ?? null });
   }
 
-  const coach = h("p.coach", {}, "First write what you see yourself. A draft is shown afterwards.");
-  const hint = h("p.hint", {}, h("kbd", {}, "Enter"), " goes to the next box, and after the last box it adds the change. In an empty box, it goes to the next step. ", h("kbd", {}, "↓"), " chooses a name that was used before.");
+  const coach = h("p.coach", {}, "First write the changes that you see yourself. Then a draft is shown.");
+  const hint = h("p.hint", {}, h("kbd", {}, "Enter"), " goes to the next box; in the last box, it adds the change. If all boxes are empty, it goes to the next step. ", h("kbd", {}, "↓"), " offers names that were used before.");
   const element = h(`div.change-form${gridFirst ? ".grid-first" : ""}`, {},
     h("section.procedure", {}, h("h2", {}, h("bdi", {}, procedure.goal || "(no goal given)")),
-      payload.modality === "with_image" ? h("p.hint", {}, "Look at the pictures, too.") : null,
+      payload.modality === "with_image" ? h("p.hint", {}, "Also look at the pictures.") : null,
       state.isBlind ? coach : null, hint, list, prompts, h("div.decide", {}, h("p.actions", {}, done, count))),
     grid.element);
   draw();

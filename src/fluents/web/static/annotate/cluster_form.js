@@ -25,7 +25,7 @@ export function clusterForm({ item, payload, answer, draft, keep, decide, cap })
     else state.groups[to].push(name);
     state.groups = state.groups.filter((group) => group.length);
     const now = state.groups[placeOf(name)];
-    told.textContent = now.length > 1 ? `${name}: with ${now.filter((one) => one !== name).join(", ")}` : `${name}: alone`;
+    told.textContent = now.length > 1 ? `${name} is now grouped with ${now.filter((one) => one !== name).join(", ")}` : `${name} now has a group of its own`;
     focus(name);
   }
   function focus(name) {
@@ -67,7 +67,7 @@ export function clusterForm({ item, payload, answer, draft, keep, decide, cap })
     return made;
   }
 
-  const alone = h("div.alone", {}, cap("zero"), " Drop here: alone");
+  const alone = h("div.alone", {}, cap("zero"), " Drop here for a group of its own");
   alone.addEventListener("dragover", (event) => event.preventDefault());
   alone.addEventListener("drop", (event) => {
     event.preventDefault();
@@ -79,7 +79,7 @@ export function clusterForm({ item, payload, answer, draft, keep, decide, cap })
   const element = h("div.cluster-form", {},
     procedureView(payload.procedure),
     h("div.decide", {},
-      h("p.hint", {}, item.kind === "attributes" ? ["Attributes of ", h("b", {}, payload.entity), ". "] : "", cap("left"), cap("right"), " chooses a name, ", cap("up"), cap("down"), " takes it to the next group, a digit to the group of that number, ", cap("zero"), " puts it alone. Small numbers are steps."),
+      h("p.hint", {}, item.kind === "attributes" ? ["Attributes of ", h("b", {}, payload.entity), ". "] : "", cap("left"), cap("right"), " choose a name. ", cap("up"), cap("down"), " move it to the group above or below. A digit moves it to the group with that number, and ", cap("zero"), " to a group of its own. The small numbers are the steps in which a name occurs."),
       board, alone, h("p.actions", {}, done, told)));
   draw();
   return {
@@ -87,12 +87,12 @@ export function clusterForm({ item, payload, answer, draft, keep, decide, cap })
     focus: () => board.querySelector("[tabindex='0']")?.focus(),
     finish,
     actions: [
-      { name: "left", label: "Name before", act: () => step(-1) },
+      { name: "left", label: "Previous name", act: () => step(-1) },
       { name: "right", label: "Next name", act: () => step(1) },
-      { name: "up", label: "Take the name to the group above", act: () => carry(-1) },
-      { name: "down", label: "Take the name to the group below", act: () => carry(1) },
-      ...DIGITS.slice(1).map((name, at) => ({ name, label: `Put the name into group ${at + 1}`, act: () => at < state.groups.length && put(state.focused, at) })),
-      { name: "zero", label: "Put the name alone", act: () => put(state.focused, null) },
+      { name: "up", label: "Move the name to the group above", act: () => carry(-1) },
+      { name: "down", label: "Move the name to the group below", act: () => carry(1) },
+      ...DIGITS.slice(1).map((name, at) => ({ name, label: `Move the name to group ${at + 1}`, act: () => at < state.groups.length && put(state.focused, at) })),
+      { name: "zero", label: "Move the name to a group of its own", act: () => put(state.focused, null) },
       { name: "done", label: "Done", act: finish },
     ],
   };

@@ -7,18 +7,18 @@ import { rowForm } from "./row_forms.js";
 
 /** Kind → form, its name in lists, the question, and what helps to answer it. */
 const KINDS = {
-  select: [choiceForm, "Selection", () => "Is this text worth annotating?", "Things should change in it, step by step, in a way that others can see."],
+  select: [choiceForm, "Selection", () => "Is this text worth annotating?", "Keep a text if things change visibly from step to step."],
   author: [changeForm, "Authoring", () => "What changes at each step?", ""],
-  audit: [changeForm, "Audit of coverage", () => "What is missing?", "Add each change that nobody wrote, and say what kind it is of."],
-  vet: [choiceForm, "Vetting", () => "Is this change right?", "It is right if it happens at this step, and somebody who does the step would say so."],
-  "clean-procedures": [choiceForm, "Cleaning: procedures", () => "Is this a procedure?", "In a procedure, the steps are done one after another and lead to the goal. Advice or a list of ideas is none."],
-  "clean-steps": [rowForm, "Cleaning: steps", () => "Which of these are steps?", "A step says what to do, and fits where it stands. Titles, reasons and remarks are not steps."],
-  "clean-changes": [choiceForm, "Cleaning: changes", ({ change }) => `Does this change happen at step ${change.step}?`, "It is certain if the text leaves no other way, uncertain if it may happen or not, impossible if it cannot."],
+  audit: [changeForm, "Coverage audit", () => "What is missing?", "Add each change that is missing, and choose its type."],
+  vet: [choiceForm, "Vetting", () => "Is this change right?", "A change is right if it happens at this step, and a person who does the step would describe it this way."],
+  "clean-procedures": [choiceForm, "Cleaning: procedures", () => "Is this a procedure?", "In a procedure, the steps are done one after another and lead to the goal. Advice or a list of ideas is not a procedure."],
+  "clean-steps": [rowForm, "Cleaning: steps", () => "Which of these are steps?", "A step says what to do, and fits its place in the procedure. Titles, reasons and remarks are not steps."],
+  "clean-changes": [choiceForm, "Cleaning: changes", ({ change }) => `Does this change happen at step ${change.step}?`, "Certain: it must happen. Uncertain: it may or may not happen. Impossible: it cannot happen."],
   entities: [clusterForm, "Names of entities", () => "Which names mean the same thing?", ""],
-  attributes: [clusterForm, "Names of attributes", ({ entity }) => `Which attributes of ${entity} are the same?`, ""],
-  expansions: [rowForm, "Expansions", ({ cluster }) => `Which of these are other names for ${cluster[0]}?`, "Accept a name if the text would say the same with it."],
+  attributes: [clusterForm, "Names of attributes", ({ entity }) => `Which names mean the same attribute of ${entity}?`, ""],
+  expansions: [rowForm, "Paraphrases", ({ cluster }) => `Which of these are other names for ${cluster[0]}?`, "Accept a name if the text would mean the same with it."],
   salience: [rowForm, "Salience", ({ scope, step }) => (scope === "local" ? `How much does each thing matter at step ${step}?` : "How much does each thing matter for the goal?"), ""],
-  judge: [rowForm, "Judging systems", ({ step }) => `Do these change at step ${step}?`, "Some of the pairs come from people, some from systems; nothing here says which."],
+  judge: [rowForm, "Judging systems", ({ step }) => `Which of these change at step ${step}?`, "Some pairs come from people and some from systems. You are not told which."],
   hallucinations: [choiceForm, "Hallucinations", () => "Is this change made up?", "It is made up if neither the text nor common sense supports it."],
   correct: [changeForm, "Correction", () => "What changes at each step?", ""],
 };

@@ -29,14 +29,14 @@ export function showJoin(page) {
     history.replaceState({}, "", "?join"); // the invitation need not stay in the address
     const start = button("Start", () => comeIn(), { kind: "primary" });
     form.replaceChildren(h("h1", {}, "Welcome, ", h("bdi", {}, name.value.trim())),
-      h("p", {}, "This browser remembers you. To sign in elsewhere, keep this token; it is shown only now."),
+      h("p", {}, "This browser remembers you. To sign in from another browser, you need this token. Copy it now: it is not shown again."),
       h("p", {}, h("code.secret", { tabindex: 0 }, joined.token)), h("p.actions", {}, start));
     start.focus();
   },
-  h("p", {}, "You were invited to annotate. A name that the others know you by is enough."),
+  h("p", {}, "You were invited to annotate. Enter a name by which the owner of the project knows you."),
   h("label.field", { for: "name" }, "Your name ", name),
   h("label.field", { for: "invitation", hidden: code !== "" }, "Invitation ", invitation),
-  h("p.actions", {}, h("button.primary", { type: "submit" }, "Join"), button("I have a token", () => showSignIn(page), { kind: "plain" }))));
+  h("p.actions", {}, h("button.primary", { type: "submit" }, "Join"), button("Sign in with a token", () => showSignIn(page), { kind: "plain" }))));
 }
 
 export function showSignIn(page) {
@@ -45,7 +45,7 @@ export function showSignIn(page) {
     await post("/annotation/session", { token: token.value.trim() });
     comeIn();
   },
-  h("p", {}, "You need an invitation, which is a link, or the token that you were given when you joined."),
+  h("p", {}, "If you have joined before, enter the token that you got then. Otherwise, open the link with which you were invited."),
   h("label.field", { for: "token" }, "Token ", token),
   h("p.actions", {}, h("button.primary", { type: "submit" }, "Sign in"))));
   token.focus();
@@ -57,5 +57,5 @@ export function showConsent(page, app) {
       await post("/annotation/me/consent");
       comeIn();
     }, { kind: "primary", "data-begin": true })),
-    h("p.hint", {}, "If you do not agree, close this page. Only your name was recorded.")));
+    h("p.hint", {}, "If you do not agree, close this page. So far, only your name has been stored.")));
 }

@@ -6,7 +6,7 @@ import { button, h } from "../elements.js";
 const USUAL = {
   yes: ["y", "yes"],
   no: ["n", "no"],
-  zero: ["0", "0, or alone"],
+  zero: ["0", "0, or a group of its own"],
   one: ["1", "first answer, or 1"],
   two: ["2", "second answer, or 2"],
   three: ["3", "third answer, or 3"],
@@ -65,7 +65,7 @@ export class Keyboard {
   /** The keys, what they do here, and a way to change them. `save` gets what was changed. */
   showHelp(actions, save) {
     const here = new Map(actions.map(({ name, label }) => [name, label]));
-    const said = h("p.hint", { role: "status" }, "Choose a key, then press the one you would rather use.");
+    const said = h("p.hint", { role: "status" }, "To change a key, select it here and then press the new key.");
     const list = h("ul.key-list"), others = h("ul.key-list");
     const changed = async (words) => {
       said.textContent = words;
@@ -73,7 +73,7 @@ export class Keyboard {
       try {
         await save(this.own());
       } catch (error) {
-        said.textContent = `${words} It holds until you leave this page: ${error.message}.`;
+        said.textContent = `${words} This could not be saved, so it is lost when you leave this page: ${error.message}.`;
       }
     };
     const draw = (focused = null) => {
@@ -86,7 +86,7 @@ export class Keyboard {
       return h("li", {}, choose, h("span", {}, label));
     };
     const take = (name, label, choose) => {
-      said.textContent = `Press the key for “${label}”; Escape leaves it as it is.`;
+      said.textContent = `Press the new key for “${label}”. Escape cancels.`;
       choose.textContent = "…";
       choose.addEventListener("keydown", async (event) => {
         if (event.key === "Tab") return;
@@ -97,19 +97,19 @@ export class Keyboard {
         const other = Object.keys(this.#keys).find((one) => this.#keys[one] === key && one !== name);
         if (key === "Escape") said.textContent = "Nothing was changed.";
         else if (TAKEN.includes(key)) said.textContent = `${key} cannot be used.`;
-        else if (other) said.textContent = `${sign(key)} is taken: ${here.get(other) ?? USUAL[other][1]}.`;
+        else if (other) said.textContent = `${sign(key)} is already used for “${here.get(other) ?? USUAL[other][1]}”.`;
         else {
           this.#keys[name] = key;
-          await changed(`“${label}” is ${sign(key)} now.`);
+          await changed(`The key for “${label}” is now ${sign(key)}.`);
         }
         draw(name);
       });
     };
-    const dialog = h("dialog.panel.keys-dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), said, list, h("details", {}, h("summary", {}, "Keys of other forms"), others),
-      h("p.hint", {}, "In a text box, ", h("kbd", {}, "Enter"), " goes on to the next box and ", h("kbd", {}, "Ctrl Enter"), " is done with the item; ", h("kbd", {}, "Escape"), " leaves the box."),
-      h("p.actions", {}, button("Close", () => dialog.close(), { kind: "primary", autofocus: true }), button("The usual keys", async () => {
+    const dialog = h("dialog.panel.keys-dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), said, list, h("details", {}, h("summary", {}, "Keys in other stages"), others),
+      h("p.hint", {}, "In a text box, ", h("kbd", {}, "Enter"), " goes to the next box, ", h("kbd", {}, "Ctrl Enter"), " finishes the item, and ", h("kbd", {}, "Escape"), " leaves the box."),
+      h("p.actions", {}, button("Close", () => dialog.close(), { kind: "primary", autofocus: true }), button("Restore the default keys", async () => {
         this.use({});
-        await changed("All keys are as usual again.");
+        await changed("The default keys are restored.");
       }, { kind: "plain" })));
     draw();
     dialog.addEventListener("close", () => dialog.remove());

@@ -22,7 +22,7 @@ export function showProgress(page, app) {
   const settled = new Map(); // the agreement in stages that are done does not change
   let timer, isOver = false, latest = [];
   page.append(
-    h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "Everything here is counted anew every few seconds.")),
+    h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "These numbers are updated every few seconds.")),
     h("section", {}, h("h2", {}, "Stages"), stages, onwards.element),
     h("section", {}, h("h2", {}, "Agreement"), agreement),
     h("section", {}, h("h2", {}, "Outcome"), outcome),
@@ -90,14 +90,14 @@ function agreementTables(stage, found, names) {
   if (!stage) return [];
   const { expert } = found;
   return [
-    h("p.hint", {}, `Stage ${stage.number}, ${kindName(stage.kind)}: by person, and the items on which people agree least.`), byPerson(found, names), byItem(found),
-    expert?.items ? h("p", {}, `An expert checked ${counted(expert.items, "item")} and agrees with the majority of the judges in ${percent(expert.share)}.`) : null,
+    h("p.hint", {}, `Stage ${stage.number}, ${kindName(stage.kind)}: how often each person agrees with the others, and the items with the least agreement.`), byPerson(found, names), byItem(found),
+    expert?.items ? h("p", {}, `An expert checked ${counted(expert.items, "item")} and agreed with the majority of the judges on ${percent(expert.share)}.`) : null,
   ].filter(Boolean);
 }
 
 function byPerson({ by_person: all }, names) {
-  if (!all.length) return h("p.nothing", {}, "Nobody has decided on the same item as somebody else yet.");
-  return table("Agreement by person", ["Person", "Items", "Says what most say", "F1 with the others, same meaning"], all.map((one) =>
+  if (!all.length) return h("p.nothing", {}, "No item has been decided by two people yet.");
+  return table("Agreement by person", ["Person", "Items", "Agrees with the majority", "F1 with the others, same meaning"], all.map((one) =>
     h("tr", {}, cells(h("bdi", {}, names.get(one.pseudonym) ?? one.pseudonym), String(one.decisions), percent(one.agreement), figure(one.f1)))));
 }
 
@@ -111,24 +111,24 @@ function byItem({ by_item: all }) {
 function outcomeTables({ stage, kind, before, after, removed, tallies, coverage, anchoring, systems }) {
   const rows = [
     ...["procedures", "steps", "changes"].map((what) => [what, `${before[what]} → ${after[what]}`]),
-    ...Object.entries(removed).map(([what, count]) => [`removed ${what}`, String(count)]),
+    ...Object.entries(removed).map(([what, count]) => [`removed (${what})`, String(count)]),
     ...Object.entries(tallies).map(([what, count]) => [what, String(count)]),
-    coverage === null ? null : ["coverage", percent(coverage)],
-    anchoring ? ["pulled towards the draft", percent(anchoring.moved)] : null,
+    coverage === null ? null : ["coverage: share of all changes that were found before the audit", percent(coverage)],
+    anchoring ? ["how far the draft moved the answers (0 %: not at all, 100 %: they became the draft)", percent(anchoring.moved)] : null,
   ].filter(Boolean);
-  return [h("p.hint", {}, `What stage ${stage}, ${kindName(kind)}, leaves so far.`), table("Outcome", ["What", "How many"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
+  return [h("p.hint", {}, `Counts before → after stage ${stage}, ${kindName(kind)}, and what was removed and why.`), table("Outcome", ["What", "Number"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
 }
 
 function scoreTable(systems) {
   const rows = Object.entries(systems).flatMap(([system, scores]) => Object.entries(scores).map(([row, columns]) =>
     h("tr", {}, cells(h("bdi", {}, system), row, Object.entries(columns).map(([name, value]) => `${name} ${figure(value)}`).join(", ")))));
-  return rows.length ? table("Scores of the systems", ["System", "Of", "Scores"], rows) : null;
+  return rows.length ? table("Scores of the systems", ["System", "Measure", "Scores"], rows) : null;
 }
 
 function peopleTable(everybody, pay) {
   const paid = new Map(pay.people.map((one) => [one.pseudonym, one]));
   const money = (amount) => (amount === null || amount === undefined ? "—" : `${amount.toFixed(2)} ${pay.currency ?? ""}`);
-  return table("People", ["Name", "Role", "Items", "Today", "Time", "Pay", "Pay an hour", "Last seen"], everybody.map((one) => {
+  return table("People", ["Name", "Role", "Items", "Items today", "Time", "Pay", "Pay per hour", "Last decision"], everybody.map((one) => {
     const { seconds, amount, per_hour: hourly } = paid.get(one.pseudonym) ?? {};
     return h("tr", {}, cells([h("bdi", {}, one.name), h("small", {}, ` ${one.pseudonym}`)], one.role, String(one.done), String(one.today), seconds ? duration(seconds) : "—", money(amount), money(hourly), one.last ? moment(one.last) : "—"));
   }));
@@ -139,7 +139,7 @@ function nextStage(app, refresh) {
     const all = await get("/annotation/progress");
     const now = all.find((stage) => stage.state === "open");
     const left = now ? now.items - now.decided : 0;
-    if (left && !(await confirmed(`Close the stage although ${counted(left, "item")} lack decisions?`, "Close it", "What was decided counts; nobody can decide the rest any more.", "Keep it open"))) return;
+    if (left && !(await confirmed(`Close the stage with ${counted(left, "undecided item")}?`, "Close it", "All decisions so far count. Nobody can decide the remaining items later.", "Keep it open"))) return;
     const { stage } = await post("/annotation/stages/open", { force: left > 0, ...(now ? { stage: now.number } : {}) });
     tell(stage ? `Stage ${stage.number}, ${kindName(stage.kind)}, is open: ${counted(stage.items, "item")}.` : "All stages are done.");
     await app.meet();
@@ -158,13 +158,13 @@ function nextStage(app, refresh) {
 function invitations() {
   const uses = h("input", { id: "invited-uses", type: "number", min: 1, max: 1000, value: 1 });
   const many = h("label", { for: "invited-uses" }, "for how many people ", uses);
-  const again = h("optgroup", { label: "Somebody who lost the token" });
+  const again = h("optgroup", { label: "Member who lost the token" });
   const whom = h("select", { id: "invited-role", onchange: () => (many.hidden = whom.value.startsWith("A")) }, ["annotator", "adjudicator", "owner"].map((role) => h("option", { value: role }, `New ${role}`)), again);
   const made = h("p.made", { role: "status" });
   const element = h("div.invite", {}, h("p.actions", {}, h("label", { for: "invited-role" }, "Invite ", whom), many,
     button("Make a link", async () => {
       const { link } = await post("/annotation/invitations", many.hidden ? { member: whom.value } : { role: whom.value, uses: Number(uses.value) });
-      made.replaceChildren("Send them this link; it is shown only now: ", h("code.secret", { tabindex: 0 }, link));
+      made.replaceChildren("Copy this link now and send it, because it is not shown again: ", h("code.secret", { tabindex: 0 }, link));
     })), made);
   return {
     element,
@@ -178,10 +178,10 @@ function guidelineBox(app) {
   const { version, text } = app.me.guideline;
   const box = h("textarea", { id: "guideline", rows: 12, value: text, maxlength: 100000 });
   const status = h("p.hint", { role: "status" }, `Version ${version}`);
-  return h("div.guideline-edit", {}, h("label.field", { for: "guideline" }, "Headings begin with #, lists with -. ", box), h("p.actions", {}, button("Publish a new version", async () => {
+  return h("div.guideline-edit", {}, h("label.field", { for: "guideline" }, "Begin headings with # and list items with -. ", box), h("p.actions", {}, button("Publish a new version", async () => {
     const kept = await replace("/annotation/guideline", { text: box.value });
     app.me.guideline = kept;
-    status.textContent = `Version ${kept.version}; annotators see it with their next visit`;
+    status.textContent = `Version ${kept.version}. Annotators see it within a minute.`;
   }), status));
 }
 
@@ -191,5 +191,5 @@ function exports() {
   const aim = () => links.forEach((one) => (one.href = address("/annotation/export", { format: one.dataset.format, pseudonymous: secret.checked })));
   secret.addEventListener("change", aim);
   aim();
-  return h("div", {}, h("p.actions", {}, links), h("p", {}, h("label", {}, secret, " without names: people are A1, A2, …")));
+  return h("div", {}, h("p.actions", {}, links), h("p", {}, h("label", {}, secret, " in the full history, replace names with A1, A2, …")));
 }

@@ -7,12 +7,12 @@ import { procedureView, stepText } from "./procedure.js";
 
 /** What the scores mean, from 0. */
 const CRITERIA = (done) => [
-  `It has nothing to do with it`,
-  `It happens to be there; without it, nothing would be different`,
-  `Without it ${done}, and hardly anybody would notice`,
-  `Without it ${done}, with a little more trouble or a slightly worse result`,
-  `Something of its kind is needed, but another would do, perhaps not as well`,
-  `Without this very thing it cannot be done at all`,
+  `It is irrelevant`,
+  `It is there, but without it nothing would be different`,
+  `Without it, ${done}, and hardly anybody would notice the difference`,
+  `Without it, ${done}, with a little more effort or a slightly worse result`,
+  `Something of this kind is needed, but another one would do, perhaps not as well`,
+  `Without exactly this thing, it is impossible`,
 ];
 
 const YES_NO = (yes, no) => [{ name: "yes", value: true, label: yes }, { name: "no", value: false, label: no }];
@@ -33,7 +33,7 @@ const ROWS = {
     values_of: ({ accepted }) => expansions.map((name) => accepted.includes(name)),
   }),
   salience: ({ entities, scope }) => {
-    const criteria = CRITERIA(scope === "local" ? "the step works" : "the goal is reached");
+    const criteria = CRITERIA(scope === "local" ? "the step would work" : "the goal would be reached");
     return {
       rows: entities.map((name) => ({ label: name, element: () => h("bdi.name", {}, name) })),
       values: criteria.map((about, value) => ({ name: DIGITS[value], value, label: String(value), about })),
@@ -59,7 +59,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
   const { rows, values, criteria, ...kind } = ROWS[item.kind](payload);
   const given = answer ? kind.values_of(answer) : rows.map(() => null);
   const state = draft?.values?.length === rows.length ? draft : { values: given, missing: answer?.missing ?? [], at: 0, typed: {} };
-  const list = h("ol.rows", { "aria-label": "To be judged" });
+  const list = h("ol.rows", { "aria-label": "Rows to judge" });
   const count = h("p.hint", { role: "status" });
 
   function draw() {
@@ -71,7 +71,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
         h("div.row-text", {}, row.element()), h("span.values", { role: "group", "aria-label": row.label }, choices));
     }));
     const left = state.values.filter((value) => value === null).length;
-    count.textContent = left ? `${left} of ${rows.length} to go` : "All are judged.";
+    count.textContent = left ? `${left} of ${rows.length} left` : "All rows are judged.";
     keep(state);
   }
   function move(at) {
@@ -88,7 +88,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
     const open = state.values.findIndex((value) => value === null);
     if (open >= 0) {
       move(open);
-      refuse(`${counted(state.values.filter((value) => value === null).length, "row")} to go`, "judge each one");
+      refuse(`${counted(state.values.filter((value) => value === null).length, "row")} left to judge`, "judge every row");
       return;
     }
     decide(kind.answer(state.values, state.missing));
@@ -101,7 +101,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
   const element = h("div.row-form", {},
     kind.isProcedure ? h("div.procedure", {}, h("h2", {}, h("bdi", {}, goal))) : procedureView(payload.procedure, { step: payload.step }),
     h("div.decide", {},
-      payload.cluster ? h("p.in-question", {}, "So far: ", h("b", {}, payload.cluster.join(", ")), payload.level === "attributes" ? ` of ${payload.entity}` : "") : null,
+      payload.cluster ? h("p.in-question", {}, "Names so far: ", h("b", {}, payload.cluster.join(", ")), payload.level === "attributes" ? ` of ${payload.entity}` : "") : null,
       criteria ? h("dl.criteria", { "aria-label": "What the scores mean" }, criteria.map((about, score) => [h("dt", {}, String(score)), h("dd", {}, about)]).reverse()) : null,
       list, missing?.element, h("p.actions", {}, done, count)));
   draw();
@@ -113,7 +113,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
       ...values.map(({ name, value, label, about }) => ({ name, label: about ? `${label}: ${about}` : label, act: () => set(state.at, value) })),
       { name: "up", label: "Row above", act: () => move(state.at - 1) },
       { name: "down", label: "Row below", act: () => move(state.at + 1) },
-      ...(missing ? [{ name: "add", label: "Add a pair that is missing", act: missing.focus }] : []),
+      ...(missing ? [{ name: "add", label: "Add a missing pair", act: missing.focus }] : []),
       { name: "done", label: "Done", act: finish },
     ],
   };
@@ -122,7 +122,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
 /** Pairs that nobody listed although they change. */
 function missingPairs(state, keep) {
   const list = h("ul.missing");
-  const box = (name, label) => h("input", { name, "aria-label": label, placeholder: label.toLowerCase(), maxlength: 300, pattern: NO_BAR, title: "any words, but not the sign |", value: state.typed[name] ?? "", autocomplete: "off", oninput: (event) => {
+  const box = (name, label) => h("input", { name, "aria-label": label, placeholder: label.toLowerCase(), maxlength: 300, pattern: NO_BAR, title: "Any text without the character |", value: state.typed[name] ?? "", autocomplete: "off", oninput: (event) => {
     state.typed[name] = event.target.value;
     keep(state);
   } });
@@ -132,7 +132,7 @@ function missingPairs(state, keep) {
       button("×", () => {
         state.missing.splice(at, 1);
         draw();
-      }, { kind: "tool", "aria-label": `Take back: ${pair.attribute} of ${pair.entity}` }))));
+      }, { kind: "tool", "aria-label": `Remove: ${pair.attribute} of ${pair.entity}` }))));
     keep(state);
   };
   const form = h("form.pair-form", { onsubmit: (event) => {
@@ -147,5 +147,5 @@ function missingPairs(state, keep) {
     return undefined;
   } }, attribute, " of ", entity, " ", h("button", { type: "submit" }, "Add"));
   draw();
-  return { element: h("section.missing-pairs", {}, h("h3", {}, "Missing"), h("p.hint", {}, "What changes at this step although no pair above says so?"), list, form), focus: () => attribute.focus() };
+  return { element: h("section.missing-pairs", {}, h("h3", {}, "Missing"), h("p.hint", {}, "What else changes at this step? Add each pair that is missing above."), list, form), focus: () => attribute.focus() };
 }

@@ -36,7 +36,7 @@ export function stateGrid(procedure, pick) {
     const carried = before(all, { step, entity, attribute })?.after ?? "";
     const conflict = here.some((change) => isContradicted(all, change));
     const words = here.length ? here.map((change) => change.after || "—").join(" · ") : carried;
-    const about = `${attribute} of ${entity}, step ${step}: ${here.length ? here.map((change) => `${change.before || "—"} → ${change.after || "—"}`).join("; ") : carried ? `still ${carried}` : "nothing"}${conflict ? ", which contradicts an earlier step" : ""}`;
+    const about = `${attribute} of ${entity}, step ${step}: ${here.length ? here.map((change) => `${change.before || "—"} → ${change.after || "—"}`).join("; ") : carried ? `still ${carried}` : "unknown"}${conflict ? ", which contradicts an earlier step" : ""}`;
     const kind = here.length ? (here.includes(pending) ? ".pending" : ".set") : carried ? ".carried" : "";
     return h(`td${kind}${conflict ? ".conflict" : ""}`, {}, h("button", {
       type: "button", tabindex: -1, title: about, "aria-label": about,

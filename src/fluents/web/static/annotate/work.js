@@ -77,7 +77,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   }
   function tell() {
     const stage = app.me.stages.find(({ state }) => state === "open");
-    status.textContent = [`You decided ${counted(done, "item")} in all`, stage ? `in this stage, ${stage.decided} of ${stage.items} are decided` : ""].filter(Boolean).join("; ");
+    status.textContent = [`You have decided ${counted(done, "item")} in total`, stage ? `${stage.decided} of ${stage.items} items in this stage are decided` : ""].filter(Boolean).join("; ");
     undo.disabled = past.length === 0;
     skip.disabled = current === null;
     place.dataset.ahead = ahead.length;
@@ -93,11 +93,11 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   }
   function nothingLeft() {
     const isFree = document.activeElement === document.body || place.contains(document.activeElement);
-    const now = button("Look now", lookForMore);
+    const now = button("Check now", lookForMore);
     const isPrepared = !app.me.stage && app.me.stages.some(({ state }) => state === "waiting");
-    const words = app.me.stage ? "Nothing is left for you at the moment. Thank you!" : isPrepared ? "The next stage is being prepared." : "All stages are done. Thank you!";
+    const words = app.me.stage ? "No items are left for you at the moment. Thank you!" : isPrepared ? "The next stage is being prepared." : "All stages are done. Thank you!";
     const onwards = app.me.member.role === "owner" ? link("?progress", "Go to Progress") : null; // only owners open stages
-    wait(`${words} The page looks for more by itself.`, h("p.actions", {}, now, onwards));
+    wait(`${words} The page checks for new items by itself.`, h("p.actions", {}, now, onwards));
     if (isFree) now.focus();
   }
 
@@ -141,14 +141,14 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
       done -= 1;
       show({ item, answer });
     });
-    const note = h("p.coach.reminder", { role: "status" }, "Nobody mentioned ", h("b", {}, prompts.map(({ entity }) => entity).join(", ")), ` in “${goalOf(item)}”. `, again, button("Not needed", () => note.remove(), { kind: "plain" }));
+    const note = h("p.coach.reminder", { role: "status" }, "You did not mention ", h("b", {}, prompts.map(({ entity }) => entity).join(", ")), ` in “${goalOf(item)}”. `, again, button("Dismiss", () => note.remove(), { kind: "plain" }));
     bar.parentElement.querySelector(".reminder")?.remove();
     bar.after(note);
   }
   function showNext() {
     current = null;
     if (ahead.length) show(ahead.shift());
-    else wait("The next item is on its way …");
+    else wait("Loading the next item …");
   }
   /** An item that the server gave: on the desk, or beside it. */
   function take(next) {
@@ -265,5 +265,5 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
 function showGuideline(beside, { version, text }) {
   const isBeside = matchMedia("(min-width: 75rem)").matches;
   beside.dataset.version = version;
-  beside.replaceChildren(h("details", { open: isBeside }, h("summary", {}, text.trim() ? `Guideline, version ${version}` : "Guideline"), text.trim() ? guidelineText(text) : h("p.nothing", {}, "There is none yet.")));
+  beside.replaceChildren(h("details", { open: isBeside }, h("summary", {}, text.trim() ? `Guideline, version ${version}` : "Guideline"), text.trim() ? guidelineText(text) : h("p.nothing", {}, "There is no guideline yet.")));
 }
