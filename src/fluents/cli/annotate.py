@@ -26,7 +26,7 @@ PORT = 8766
 ADDRESS = f"http://127.0.0.1:{PORT}"
 
 app = typer.Typer(
-    help="Make a dataset with people, who annotate procedures in the browser. Needs the extra `web`.",
+    help="Let people annotate procedures in the browser, and export the result as a dataset. Needs the extra `web`.",
     no_args_is_help=True,
 )
 app.command()(model)
@@ -330,8 +330,8 @@ def export(
     format: Annotated[
         Literal["fluents", "openpi", "openpi-c", "openpi2", "history"],
         typer.Option(
-            help="Format of the file: the format of a dataset (openpi is a zip archive of four files), fluents for "
-            "JSONL, or history for every decision with its author and time."
+            help="Format of the file. openpi (a zip archive of four files), openpi-c and openpi2 are the formats of "
+            "these datasets. fluents is JSONL. history is every decision, with its author and time."
         ),
     ] = "fluents",
     pseudonymous: Annotated[
@@ -339,13 +339,16 @@ def export(
         typer.Option("--pseudonymous", help="With --format history, write pseudonyms such as A3 instead of names."),
     ] = False,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE. Default: standard output.")
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to FILE. Default: standard output.", show_default=False
+        ),
     ] = "-",
     store: StoreOption = None,
 ) -> None:
-    """Write the current results of a project to a file, or its whole history.
+    """Write the results of a project so far. With `--format history`, write all its decisions instead.
 
-    `fluents annotate import` recreates the project from its history.
+    `fluents annotate import` creates a new project from a history.
 
     Example: `fluents annotate export soups --format openpi-c -o soups.jsonl`
     """
@@ -382,8 +385,8 @@ def import_(
 ) -> None:
     """Create a project from an exported history, with all its decisions, and print a link for its owner.
 
-    A history contains no tokens, so members cannot sign in to the new project at first. For each member, make a new
-    link with `fluents annotate invite --member`.
+    The members of the old project cannot sign in to the new one yet. To let a member such as A3 in, send them the link
+    that `fluents annotate invite --member A3` prints.
 
     Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
     """

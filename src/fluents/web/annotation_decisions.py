@@ -95,7 +95,7 @@ class Decisions:
             now = session.execute(_PROJECT_NOW, {"project": member.project}).one()
             row = session.execute(_ITEM_LOCKED, {"project": member.project, "item": given.item}).scalar()
             if row is None:
-                raise NotFoundError("there is no such item")
+                raise NotFoundError("this project has no item with this id")
             item = Item.model_validate_json(row.record)
             answer = _checked(session, member, item, given)
             earlier = session.execute(_OF_ITEM, {"project": member.project, "item": given.item}).all()
@@ -135,7 +135,7 @@ class Decisions:
         with self._store.reading() as session:
             found = _with_id(session, member.project, decision_id)
             if found is None or found.author_id != member.id:
-                raise NotFoundError("you made no such decision")
+                raise NotFoundError("you made no decision with this id", fix="use the id of one of your own decisions")
             given = Judgement(new_id, found.item_id, {}, None, decision_id, found.adjudicates, found.checks)
         return self.give(member, given)
 
@@ -251,7 +251,9 @@ def _check_undo(session: Session, member: Member, given: Judgement) -> None:
     """Only one's own, only on the same item, and only one of the latest of its sort."""
     undone = _with_id(session, member.project, str(given.undoes))
     if undone is None or undone.author_id != member.id or undone.item_id != given.item:
-        raise NotFoundError("you made no such decision on this item")
+        raise NotFoundError(
+            "you made no decision with this id on this item", fix="use the id of one of your own decisions"
+        )
     sort = DecisionRow.undoes.is_(None) if undone.undoes is None else DecisionRow.undoes.is_not(None)
     newer = session.scalar(
         select(func.count()).where(DecisionRow.author_id == member.id, sort, DecisionRow.number > undone.number)

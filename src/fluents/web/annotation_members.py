@@ -145,7 +145,7 @@ class Members:
         with self._store.writing() as session:
             row = session.get(MemberRow, member.id)
             if row is None:
-                raise NotFoundError("there is no such member")
+                raise NotFoundError("this member does not exist any more")
             row.keys = json.dumps(dict(keys))
         self._forget()
 

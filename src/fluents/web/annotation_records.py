@@ -51,13 +51,13 @@ def lock_project(session: Session, project_id: str, *, shared: bool = False) -> 
     """Keep a stage from being opened or closed meanwhile. SQLite lets one write at a time anyway."""
     chosen = select(ProjectRow.id).where(ProjectRow.id == project_id)
     if session.scalar(chosen.with_for_update(read=shared)) is None:
-        raise NotFoundError("there is no such project")
+        raise NotFoundError("this project does not exist")
 
 
 def project_of(session: Session, project_id: str) -> Project:
     row = session.get(ProjectRow, project_id)
     if row is None:
-        raise NotFoundError("there is no such project")
+        raise NotFoundError("this project does not exist")
     return project_from(row)
 
 
