@@ -142,7 +142,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
   function draw() {
     list.replaceChildren(...procedure.steps.map((_, at) => step(at + 1)));
     const open = state.changes.filter((change) => change.verdict === null).length;
-    count.textContent = [counted(live().length, "change"), open ? `${open} of the draft left to judge` : ""].filter(Boolean).join(", ");
+    count.textContent = [counted(live().length, "change"), open ? `${counted(open, "draft change")} left to judge` : ""].filter(Boolean).join(", ");
     done.replaceChildren(h("kbd", {}, "Ctrl Enter"), state.isBlind ? " Show the draft" : " Done");
     if (!editor) grid.draw(known.changes());
     keep(state);
