@@ -353,7 +353,7 @@ BY_KEYBOARD: dict[str, tuple[dict[str, Any], Trace, list[str], dict[str, Any]]] 
     "correct": (
         {"blind_first": True},
         FRIED,
-        ["=power", "=stove", "=off", "=on", "Control+Enter", "@3 of the draft", "y", "y", "n", "Control+Enter"],
+        ["=power", "=stove", "=off", "=on", "Control+Enter", "@3 draft changes", "y", "y", "n", "Control+Enter"],
         {"changes": [ADDED | {"from": None}, *DRAFT[:2]], "blind": [ADDED]},
     ),
 }
@@ -414,7 +414,7 @@ def test_the_draft_comes_from_the_server_after_the_blind_pass_and_stays(
         press_all(ann, ["=power", "=stove", "=off", "=on", "Control+Enter"])
         expect(ann.tab.get_by_role("alert")).to_contain_text("The server does not answer")
         ann.tab.unroute("**/blind")
-        press_all(ann, ["Control+Enter", "@3 of the draft"])
+        press_all(ann, ["Control+Enter", "@3 draft changes"])
         ann.tab.evaluate("localStorage.clear()")
         ann.tab.reload()
         expect(ann.tab.locator(".change-form")).to_contain_text("3 of the draft")

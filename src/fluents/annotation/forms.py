@@ -153,8 +153,8 @@ def is_blind_first(item: Item) -> bool:
 def check_blind_pass(item: Item, changes: Any) -> list[dict[str, Any]]:
     """The changes of a blind pass as they are kept; an InputError says what is wrong with them."""
     if not is_blind_first(item):
-        raise InputError("this item asks for no blind pass", where=item.id)
-    with wrong_shape_is_input_error("the changes do not fit the form", item.id):
+        raise InputError("this item shows its draft at once, so it takes no blind pass", where=item.id)
+    with wrong_shape_is_input_error("the changes do not match the question", item.id):
         given = _BlindPass.model_validate({"changes": changes}).model_dump()
         return _changes(item.payload, given["changes"], most=MAX_ADDED)
 

@@ -52,8 +52,8 @@ def simulate(
 
     The simulated annotators know the gold and make errors at the rates that you set. For each stage, the command prints
     how well they agree, and the precision and recall of what the stage keeps. Some stages remove wrong procedures,
-    steps or changes. To test these, the command first adds wrong ones, until 15 % of the procedures, 7.4 % of the steps
-    and 32 % of the changes are wrong, as in OpenPI.
+    steps or changes. To test these, the command first adds wrong ones in the shares found in OpenPI: 15 % of the
+    procedures, 7.4 % of the steps and 32 % of the changes. It adds no changes if annotators write them themselves.
 
     Example: `fluents annotate simulate fluents:dev --stages author,vet --annotators 5 --flip 0.2 --table`
     """

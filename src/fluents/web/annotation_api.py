@@ -168,7 +168,8 @@ def release(services: Annotating, member: Annotator, item_id: ItemPath) -> Respo
 
 @router.post("/items/{item_id}/blind")
 def write_blind_pass(services: Annotating, member: Annotator, item_id: ItemPath, given: BlindPassGiven) -> Handed:
-    """Save what I see without the draft of an item; the answer has the draft. What was saved first counts."""
+    """Save the changes that the member wrote before seeing the draft. The answer contains the draft. If they are sent
+    again, the first ones count."""
     services.places.show(member, item_id)  # or it is not mine
     keep_blind_pass(services.store, member, item_id, given.changes)
     return handed(services.places.show(member, item_id))

@@ -229,7 +229,9 @@ def _checked(session: Session, member: Member, item: Item, given: Judgement) -> 
     if is_blind_first(item) and not given.adjudicates:
         blind = blind_pass_of(session, member, item)
         if blind is None:
-            raise ConflictError("your blind pass on this item is not saved yet", fix="save it first")
+            raise ConflictError(
+                "you must write your own changes before you see the draft", fix="send them to /items/ID/blind first"
+            )
         answer["blind"] = blind
     return check_answer(item, answer)
 

@@ -191,7 +191,7 @@ class _Reader:
     def _blind_pass(self, record: HistoryBlindPass) -> BlindPassRow:
         changes = [dict(change) for change in record.changes]
         if record.author not in self._members or check_blind_pass(self._item(record.item), changes) != changes:
-            raise InputError(f"a blind pass on item {record.item!r:.80} does not fit it", fix=EXPORT_AGAIN)
+            raise InputError(f"a blind pass does not match its item {record.item!r:.80}", fix=EXPORT_AGAIN)
         author = self._members[record.author]
         return BlindPassRow(item_id=record.item, author_id=author, changes=json.dumps(changes), time=record.time)
 

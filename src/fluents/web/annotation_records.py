@@ -64,7 +64,7 @@ def project_of(session: Session, project_id: str) -> Project:
 def item_of(session: Session, project_id: str, item_id: str) -> Item:
     row = session.get(ItemRow, (project_id, item_id))
     if row is None:
-        raise NotFoundError("there is no such item")
+        raise NotFoundError("this project has no item with this id")
     return Item.model_validate_json(row.record)
 
 

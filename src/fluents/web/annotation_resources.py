@@ -142,7 +142,7 @@ class Handed(BaseModel):
 
 
 class BlindPassGiven(Given):
-    """The changes that I see without the draft."""
+    """The changes that a member wrote before seeing the draft."""
 
     changes: list[dict[str, JsonValue]]
 
