@@ -417,7 +417,7 @@ def test_the_draft_comes_from_the_server_after_the_blind_pass_and_stays(
         press_all(ann, ["Control+Enter", "@3 draft changes"])
         ann.tab.evaluate("localStorage.clear()")
         ann.tab.reload()
-        expect(ann.tab.locator(".change-form")).to_contain_text("3 of the draft")
+        expect(ann.tab.locator(".change-form")).to_contain_text("3 draft changes")
         press_all(ann, ["y", "y", "y", "Control+Enter"])
         ann.saved()
         ann.press("z")
