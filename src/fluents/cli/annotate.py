@@ -270,7 +270,7 @@ def invite(
         str | None,
         typer.Option(
             metavar="ID",
-            help="Make the link for an existing member who lost their token. ID is a pseudonym such as A3, which "
+            help="Make the link for an existing member who can no longer sign in. ID is their id, such as A3, which "
             "`fluents annotate status` shows.",
         ),
     ] = None,
@@ -385,8 +385,8 @@ def import_(
 ) -> None:
     """Create a project from an exported history, with all its decisions, and print a link for its owner.
 
-    The members of the old project cannot sign in to the new one yet. To let a member such as A3 in, send them the link
-    that `fluents annotate invite --member A3` prints.
+    The members of the old project cannot sign in to the new one yet. To let a member in, send them the link that
+    `fluents annotate invite --member ID` prints. `fluents annotate status` shows the ids of the members.
 
     Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
     """
