@@ -104,7 +104,13 @@ def canonicalise(
 
 @with_options
 def expand(
-    file: TraceFile = "-",
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Traces, as written by `fluents canonicalise`: a file, a dataset split such as openpi2:dev, or - for "
+            "standard input."
+        ),
+    ] = "-",
     vocabulary: Annotated[
         str | None,
         typer.Option(

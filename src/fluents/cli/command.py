@@ -159,7 +159,7 @@ class ScoredSalient(Salient):
         typer.Option(
             metavar="NAME",
             help="With --min-salience or --top: use the salience ratings of the rater NAME, such as A1, an annotator "
-            "of OpenPI2.0. If the predictions have no ratings, fluents rates them.",
+            "of OpenPI2.0. If the predictions have no ratings, fluents computes them.",
         ),
     ] = None
 

@@ -191,10 +191,11 @@ def clustering(
     ] = "entities",
     as_json: AsJson = False,
 ) -> None:
-    """Score clusters of names as OpenPI2.0 does (2024): exact match and B-cubed.
+    """Score the clusters of names from `fluents canonicalise`, as OpenPI2.0 does (2024).
 
-    Exact match counts the predicted clusters that equal a gold cluster. B-cubed also gives credit for clusters that are
-    partly right. The default gold contains the clusters that a person made for ten procedures.
+    Prints two scores, exact match and B-cubed. Exact match counts the predicted clusters that equal a gold cluster.
+    B-cubed also gives credit for clusters that are partly right. The default gold contains the clusters that a person
+    made for ten procedures.
 
     Besides a file, --pred can be:
 

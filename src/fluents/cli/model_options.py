@@ -43,7 +43,7 @@ class ModelOptions:
         str | None,
         _option(
             metavar="NAME",
-            help="Name of the language model, as the endpoint knows it. Required if a language model is used.",
+            help="Name of the language model, as the endpoint knows it.",
         ),
     ] = None
     base_url: Annotated[

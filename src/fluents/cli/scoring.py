@@ -33,7 +33,7 @@ ModeOption = Annotated[
     Mode,
     typer.Option(
         "--mode",
-        help="compat: compute the metric as the published code does, including its errors, to compare with papers. "
+        help="compat: for comparison with papers, compute the metric as the published code does, including its errors. "
         "strict: correct these errors.",
     ),
 ]

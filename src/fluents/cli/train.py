@@ -193,9 +193,9 @@ def refine(
 ) -> None:
     """Improve a trained adapter by reinforcement learning: sample its answers, and reward the good ones.
 
-    The reward of an answer is its similarity to the annotation. With --judged, some procedures have changes that were
-    judged as true, plausible or false; for these procedures, the reward depends on the judgements. The new adapter is
-    the average of the adapters of the last half of the rounds.
+    The reward of an answer is its similarity to the annotation. With --judged, the reward for some procedures instead
+    depends on whether changes were judged as true, plausible or false. The new adapter is the average of the adapters
+    from the second half of the rounds.
 
     Needs the extra `fluents[train]`, and a GPU for more than a few procedures.
 
