@@ -27,7 +27,8 @@ def test_generated_docs_are_up_to_date(name: str, function: str) -> None:
 
 def test_links_between_the_docs_lead_somewhere() -> None:
     root = DOCS.parent
-    for page in [*root.glob("*.md"), *DOCS.glob("*.md")]:
+    cards = root.glob("src/**/README.md")  # of the adapters and the corpus
+    for page in [*root.glob("*.md"), *DOCS.glob("*.md"), *cards]:
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
