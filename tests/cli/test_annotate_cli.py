@@ -119,6 +119,26 @@ def test_commands_work_beside_a_running_server_and_ctrl_c_ends_it(run: Run, stor
         assert "stored" in said
 
 
+def test_links_are_revoked_and_access_is_ended(run: Run, store: str) -> None:
+    with annotated(store, "vet", [TEA.replace(changes=(HOT,))]) as served:
+        member = served.client("annotator", "Ada")
+        run("annotate", "invite", "--uses", "3", "--store", store)
+        status = run("annotate", "status", "--store", store, "--json").json
+        [invitation] = status["invitations"]
+        assert (invitation["role"], invitation["uses"]) == ("annotator", 3)
+        assert status["people"][0]["access"] is True
+        assert invitation["invitation"] in run("annotate", "status", "--store", store).out
+        done = run("annotate", "revoke", "--member", "A1", "--invitation", invitation["invitation"], "--store", store)
+        assert "ended the access of A1" in done.out, done.err
+        member.call("GET", "/me", status=401)
+        status = run("annotate", "status", "--store", store, "--json").json
+        assert (status["invitations"], status["people"][0]["access"]) == ([], False)
+        for options, said in (([], "--member"), (["--member", "A9"], "A9"), (["--invitation", "x"], "'x'")):
+            done = run("annotate", "revoke", *options, "--store", store)
+            assert done.status == 2
+            assert said in done.err
+
+
 def test_an_owner_who_joined_needs_no_second_link(store: str) -> None:
     with annotated(store, "vet", [TEA.replace(changes=(HOT,))]) as served:
         served.token("owner")

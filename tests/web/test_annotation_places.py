@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -147,6 +149,25 @@ def test_renewing_holds_an_item_for_longer(bench: Bench) -> None:
     assert bench.places.renew(member, held).until == bench.clock.now + LEASE
     with pytest.raises(ConflictError):
         bench.places.renew(member, "0" * 20)
+
+
+def twice_at_once(work: Callable[[], object]) -> None:
+    ready = threading.Barrier(2)
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(lambda: (ready.wait(), work())) for _ in range(2)]:
+            done.result()
+
+
+def test_two_renewals_at_once_after_the_lease_ended_hold_one_place(bench: Bench) -> None:
+    """Each finds that the member holds no place, and takes a free one; PostgreSQL lets both go ahead."""
+    for _ in range(10):
+        member = bench.member()
+        held = bench.take(member)
+        assert held is not None
+        bench.places.release(member, held)
+        twice_at_once(partial(bench.places.renew, member, held))
+        assert [row.item_id for row in bench.rows() if row.holder == member.id] == [held]
+        bench.places.release(member, held)
 
 
 def test_what_is_given_back_comes_last_and_goes_to_others_first(bench: Bench) -> None:

@@ -1,10 +1,9 @@
-"""fluents annotate new | serve | invite | status | export | import | model | simulate"""
+"""fluents annotate new | serve | invite | revoke | status | export | import | model | simulate"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
@@ -14,44 +13,30 @@ import typer
 from fluents import jsonl
 from fluents.cli import annotate_simulate
 from fluents.cli.annotate_model import DesignFile, Seed, StageList, model, project_design
-from fluents.cli.command import AsJson, download_progress, show, show_json, step_progress, tell
+from fluents.cli.annotate_people import (
+    ADDRESS,
+    PORT,
+    AddressOption,
+    ProjectArgument,
+    StoreOption,
+    invitation_link,
+    invite,
+    opened_beside,
+    revoke,
+    status,
+)
+from fluents.cli.command import AsJson, download_progress, show_json, step_progress, tell
 from fluents.errors import InputError, needs_extra
 from fluents.text.names import counted
 
 if TYPE_CHECKING:
     from fluents.records import Trace
-    from fluents.web.store import Store
-
-PORT = 8766
-ADDRESS = f"http://127.0.0.1:{PORT}"
 
 app = typer.Typer(
     help="Let people annotate procedures in the browser, and export the result as a dataset. Needs the extra `web`.",
     no_args_is_help=True,
 )
 app.command()(model)
-
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="Where projects are stored: a file, or a database such as postgresql://user@host/database. Default: "
-        "$FLUENTS_STORE if set, otherwise a file in your data folder.",
-    ),
-]
-ProjectArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="PROJECT", help="Name of the project. You can leave it out if there is only one."),
-]
-AddressOption = Annotated[
-    str,
-    typer.Option(
-        "--address",
-        metavar="URL",
-        help="Address at which annotators open the page. The printed link begins with it.",
-    ),
-]
 
 
 @app.command()
@@ -112,7 +97,7 @@ def new(
     chosen = project_design(name, stages, design, guideline, consent, seed)
     drafts = list(_read_traces(draft)) if draft else []
     systems = {one: list(_read_traces(file)) for one, file in map(_system, system or ())}
-    with _beside(store) as opened:
+    with opened_beside(store) as opened:
         from fluents.web.annotation_members import Members
         from fluents.web.annotation_projects import Projects
         from fluents.web.annotation_stages import ProjectStages
@@ -121,7 +106,7 @@ def new(
             project = Projects(opened).create(
                 chosen, list(traces(sources)), drafts=drafts, systems=systems, progress=progress
             )
-        link = _link(address, Members(opened).invite(project.id, "owner"))
+        link = invitation_link(address, Members(opened).invite(project.id, "owner"))
         [stage] = ProjectStages(opened).progress(project.id)
     if as_json:
         show_json({"project": project.name, "id": project.id, "items": stage.items, "link": link, "store": opened.name})
@@ -147,20 +132,6 @@ def _read_traces(source: str) -> Iterator[Trace]:
     from fluents.data.file_formats import read_traces
 
     return read_traces(source)
-
-
-def _link(address: str, code: str) -> str:
-    """In the fragment, the code does not travel to any server but ours."""
-    return f"{address.rstrip('/')}/?join#{code}"
-
-
-@contextmanager
-def _beside(address: str | None) -> Iterator[Store]:
-    """The store, also while a server has it open."""
-    with needs_extra("web"):
-        from fluents.web.store import Store, default_url
-    with Store(address or default_url("annotation.sqlite"), beside=True) as opened:
-        yield opened
 
 
 @app.command()
@@ -229,9 +200,9 @@ def serve(
             tell("there are no projects yet; create one with `fluents annotate new`")
         members = Members(opened)
         links = {
-            one.name: _link(address, members.invite(one.id, "owner"))
+            one.name: invitation_link(address, members.invite(one.id, "owner"))
             for one in served
-            if not any(member.role == "owner" for member in members.all(one.id))
+            if not any(member.role == "owner" and member.has_access for member in members.all(one.id))
         }
 
         def announce() -> None:
@@ -255,73 +226,9 @@ def serve(
             tell("stopped; all decisions are stored")
 
 
-@app.command()
-def invite(
-    project: ProjectArgument = None,
-    role: Annotated[
-        Literal["annotator", "adjudicator", "owner"],
-        typer.Option(
-            help="Role of the people who join with the link. Adjudicators can also settle disagreements; owners can do "
-            "everything."
-        ),
-    ] = "annotator",
-    uses: Annotated[int, typer.Option(min=1, max=1000, help="How many people can join with the link.")] = 1,
-    member: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="Make the link for an existing member who can no longer sign in. ID is their id, such as A3, which "
-            "`fluents annotate status` shows.",
-        ),
-    ] = None,
-    address: AddressOption = ADDRESS,
-    store: StoreOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print a link with which people join a project. It works for 30 days.
-
-    Example: `fluents annotate invite soups --uses 20 --address https://annotate.example.org`
-    """
-    with _beside(store) as opened:
-        from fluents.web.annotation_members import Members
-        from fluents.web.annotation_projects import Projects
-
-        found = Projects(opened).named(project)
-        link = _link(address, Members(opened).invite(found.id, role, uses, member))
-    if as_json:
-        show_json({"project": found.name, "link": link, "role": role, "uses": uses, "member": member})
-    else:
-        print(link)
-
-
-@app.command()
-def status(project: ProjectArgument = None, store: StoreOption = None, as_json: AsJson = False) -> None:
-    """Show how many items of each stage are decided, and how many each member has decided.
-
-    Example: `fluents annotate status soups`
-    """
-    with _beside(store) as opened:
-        from fluents.web.annotation_decisions import Decisions
-        from fluents.web.annotation_members import Members
-        from fluents.web.annotation_places import Places
-        from fluents.web.annotation_projects import Projects
-        from fluents.web.annotation_stages import ProjectStages, stage_rows
-
-        found = Projects(opened).named(project)
-        stages = stage_rows(found, ProjectStages(opened).progress(found.id))
-        tallies = Decisions(opened, Places(opened)).tallies(found.id)
-        people = [
-            {"id": one.pseudonym, "name": one.name, "role": one.role, "done": tallies[one.id].done}
-            for one in Members(opened).all(found.id)
-        ]
-    if as_json:
-        show_json({"project": found.name, "stages": stages, "people": people})
-        return
-    from fluents.report.terminal import table_of
-
-    for rows, words in ((stages, 3), (people, 3)):
-        if rows:
-            show(table_of(tuple(rows[0]), ([str(value) for value in row.values()] for row in rows), words=words))
+app.command()(invite)
+app.command()(revoke)
+app.command()(status)
 
 
 @app.command()
@@ -352,7 +259,7 @@ def export(
 
     Example: `fluents annotate export soups --format openpi-c -o soups.jsonl`
     """
-    with _beside(store) as opened:
+    with opened_beside(store) as opened:
         from fluents.web.annotation_export import exported
         from fluents.web.annotation_projects import Projects
 
@@ -401,7 +308,9 @@ def import_(
             found = read_history(opened, _counted(jsonl.read_lines(file), progress), name)
         members = Members(opened)
         owner = next((one for one in members.all(found.id) if one.role == "owner"), None)
-        link = _link(address, members.invite(found.id, "owner", member=None if owner is None else owner.pseudonym))
+        link = invitation_link(
+            address, members.invite(found.id, "owner", member=None if owner is None else owner.pseudonym)
+        )
     if as_json:
         show_json({"project": found.name, "id": found.id, "link": link, "store": opened.name})
     else:

@@ -20,6 +20,8 @@ from fluents.web.annotation_resources import (
     DecisionUndone,
     GuidelineText,
     Handed,
+    InvitationCode,
+    InvitationInfo,
     Joined,
     JoinGiven,
     KeysGiven,
@@ -71,10 +73,18 @@ def health(services: Annotating) -> AnnotationHealth:
 # Who I am
 
 
+@router.post("/join/about")
+def about_invitation(services: Annotating, given: InvitationCode) -> InvitationInfo:
+    """Tell somebody who has an invitation what it is for, before they join."""
+    found = services.members.invitation(given.invitation, services.only)
+    project = services.projects.get(found.project)
+    return InvitationInfo(project=project.name, role=found.role, name=found.member.name if found.member else None)
+
+
 @router.post("/join", status_code=201)
 def join(services: Annotating, given: JoinGiven, request: Request, response: Response) -> Joined:
     """Join a project with an invitation. The answer contains the member's token, and also sets it as a cookie."""
-    member, token = services.members.join(given.invitation, given.name, consented=given.consent)
+    member, token = services.members.join(given.invitation, given.name, consented=given.consent, only=services.only)
     remember(response, request, token)
     project = services.projects.get(member.project)
     return Joined(

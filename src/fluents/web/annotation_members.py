@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import secrets
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from fluents.annotation.design import Role
 from fluents.errors import FluentsError
-from fluents.web.annotation_records import lock_project, pseudonym
+from fluents.web.annotation_records import ConflictError, lock_project, pseudonym
 from fluents.web.annotation_tables import InvitationRow, MemberRow
 from fluents.web.guard import digest
 from fluents.web.store import NotFoundError, Store, new_id
@@ -42,6 +41,8 @@ class Member:
     joined: float
     consented: float | None
     keys: dict[str, str]
+    has_access: bool
+    """False of those whose access was ended, and of members of an imported project who were not let in again."""
 
     @property
     def pseudonym(self) -> str:
@@ -53,15 +54,29 @@ class Member:
         return RANKS[self.role] >= RANKS[role]
 
 
+@dataclass(frozen=True)
+class Invitation:
+    """A link that lets people in, without its code."""
+
+    id: str
+    project: str
+    role: Role
+    uses: int
+    """How many more people it lets in."""
+    created: float
+    member: Member | None
+    """Of a link that lets a member in again."""
+
+    @property
+    def expires(self) -> float:
+        return self.created + INVITATION_SECONDS
+
+
 class Members:
     """The members of all projects in a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, Member] = {}
-        """By the digest of the token. One server has the store, so nobody else changes a member."""
-        self._forgotten = 0
-        self._lock = threading.Lock()
 
     def invite(self, project_id: str, role: Role = "annotator", uses: int = 1, member: str | None = None) -> str:
         """The code of a new invitation, which is kept nowhere. That of a `member` (a pseudonym) lets them in again."""
@@ -82,47 +97,64 @@ class Members:
             )
         return code
 
-    def join(self, code: str, name: str, *, consented: bool = False) -> tuple[Member, str]:
-        """A new member with their token, which is kept nowhere."""
+    def join(self, code: str, name: str, *, consented: bool = False, only: str | None = None) -> tuple[Member, str]:
+        """A new member with their token, which is kept nowhere. An invitation to another project than `only` is left
+        as it is."""
         token = secrets.token_urlsafe(24)
         with self._store.writing() as session:
-            chosen = select(InvitationRow).where(InvitationRow.code == digest(code)).with_for_update()
-            invitation = session.scalar(chosen)
-            if invitation is None or invitation.uses < 1 or invitation.created < time.time() - INVITATION_SECONDS:
-                what = (
-                    "this invitation has been used up or has expired"
-                    if invitation
-                    else "this invitation does not exist"
-                )
-                raise InvitationError(what, fix="ask the owner of the project for a new link")
+            invitation = _usable(session, code, only, locked=True)
             invitation.uses -= 1
-            if invitation.member_id is None:
-                role = cast(Role, invitation.role)
-                return add_member(session, invitation.project_id, name, role, token, consented), token
-            member = _let_in_again(session, invitation.member_id, token)
-        self._forget()
-        return member, token
+            if invitation.member_id is not None:
+                return _let_in_again(session, invitation.member_id, token), token
+            role = cast(Role, invitation.role)
+            return add_member(session, invitation.project_id, name, role, token, consented), token
+
+    def invitation(self, code: str, only: str | None = None) -> Invitation:
+        """What an invitation is for; an InvitationError if it lets nobody in."""
+        with self._store.reading() as session:
+            return _invitation(session, _usable(session, code, only))
+
+    def invitations(self, project_id: str) -> list[Invitation]:
+        """The invitations to a project that still let somebody in, the oldest first."""
+        of_project = (InvitationRow.project_id == project_id) & (InvitationRow.uses > 0)
+        chosen = select(InvitationRow).where(of_project, InvitationRow.created >= time.time() - INVITATION_SECONDS)
+        with self._store.reading() as session:
+            return [_invitation(session, row) for row in session.scalars(chosen.order_by(InvitationRow.created)).all()]
+
+    def revoke(self, project_id: str, invitation_id: str) -> None:
+        """Let an invitation let nobody in any more."""
+        with self._store.writing() as session:
+            found = session.get(InvitationRow, invitation_id, with_for_update=True)
+            if found is None or found.project_id != project_id:
+                raise NotFoundError(
+                    f"this project has no invitation {invitation_id!r:.40}", fix="look at the invitations again"
+                )
+            found.uses = 0
+
+    def end_access(self, project_id: str, name: str) -> Member:
+        """Let a member (a pseudonym) in no more; what they decided stays. A new invitation lets them in again."""
+        with self._store.writing() as session:
+            lock_project(session, project_id)  # two owners could end each other's access
+            row = _with_pseudonym(session, project_id, name)
+            owners = session.scalars(
+                select(MemberRow.id).where(
+                    MemberRow.project_id == project_id, MemberRow.role == "owner", MemberRow.token.is_not(None)
+                )
+            ).all()
+            if list(owners) == [row.id]:
+                raise ConflictError(
+                    f"{name} is the only owner of this project", fix="invite another owner, who joins first"
+                )
+            # First the invitations, as when somebody joins: otherwise each could wait for the other.
+            session.execute(update(InvitationRow).where(InvitationRow.member_id == row.id).values(uses=0))
+            row.token = None
+            return member_of(row)
 
     def by_token(self, token: str) -> Member | None:
-        """Whose token this is."""
-        key = digest(token)
-        with self._lock:
-            known, forgotten = self._known.get(key), self._forgotten
-        if known is not None:
-            return known
+        """Whose token this is. It is looked up each time, because a command can end somebody's access meanwhile."""
         with self._store.reading() as session:
-            row = session.scalar(select(MemberRow).where(MemberRow.token == key))
-            found = None if row is None else member_of(row)
-        with self._lock:
-            if found is not None and forgotten == self._forgotten:  # or it may be out of date already
-                self._known[key] = found
-        return found
-
-    def _forget(self) -> None:
-        """Look members up again: one of them has changed."""
-        with self._lock:
-            self._known.clear()
-            self._forgotten += 1
+            row = session.scalar(_BY_TOKEN, {"token": digest(token)})
+            return None if row is None else member_of(row)
 
     def all(self, project_id: str) -> list[Member]:
         """The members of a project, in the order in which they joined."""
@@ -138,7 +170,6 @@ class Members:
                 .where(MemberRow.id == member.id, MemberRow.consented.is_(None))
                 .values(consented=time.time())
             )
-        self._forget()
 
     def set_keys(self, member: Member, keys: Mapping[str, str]) -> None:
         """Keep which key does what for this member."""
@@ -147,7 +178,26 @@ class Members:
             if row is None:
                 raise NotFoundError("this member does not exist any more")
             row.keys = json.dumps(dict(keys))
-        self._forget()
+
+
+def _usable(session: Session, code: str, only: str | None, *, locked: bool = False) -> InvitationRow:
+    chosen = select(InvitationRow).where(InvitationRow.code == digest(code))
+    found = session.scalar(chosen.with_for_update() if locked else chosen)
+    fix = "ask the owner of the project for a new link"
+    if found is None:
+        raise InvitationError("this invitation does not exist", fix=fix)
+    if only not in (None, found.project_id):
+        raise InvitationError(
+            "this invitation is for another project, which this server does not serve", fix="ask its owner for help"
+        )
+    if found.uses < 1 or found.created < time.time() - INVITATION_SECONDS:
+        raise InvitationError("this invitation has been used up or revoked, or has expired", fix=fix)
+    return found
+
+
+def _invitation(session: Session, row: InvitationRow) -> Invitation:
+    member = None if row.member_id is None else member_of(session.get_one(MemberRow, row.member_id))
+    return Invitation(row.id, row.project_id, cast(Role, row.role), row.uses, row.created, member)
 
 
 def _with_pseudonym(session: Session, project_id: str, name: str) -> MemberRow:
@@ -198,4 +248,9 @@ def member_of(row: MemberRow) -> Member:
         row.joined,
         row.consented,
         json.loads(row.keys),
+        row.token is not None,
     )
+
+
+_BY_TOKEN = select(MemberRow).where(MemberRow.token == bindparam("token"))
+"""Built once: that takes longer than running it."""

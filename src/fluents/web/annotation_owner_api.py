@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from fluents.annotation.export import MEDIA_TYPES, SUFFIXES, ExportFormat
@@ -16,6 +16,7 @@ from fluents.web.annotation_owner_resources import (
     GuidelineGiven,
     InvitationGiven,
     InvitationMade,
+    InvitationShown,
     ItemAgreed,
     OutcomeShown,
     PayShown,
@@ -39,6 +40,8 @@ from fluents.web.annotation_services import (
 router = APIRouter()
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 LEAST_AGREED = 100
+MemberPath = Annotated[str, Path(pattern="^[A-Za-z0-9]{1,20}$", examples=["A3"])]
+InvitationPath = Annotated[str, Path(pattern="^[0-9a-f]{16}$", examples=["0123456789abcdef"])]
 Limit = Annotated[int, Query(ge=1, le=100)]
 
 
@@ -124,12 +127,20 @@ def people(services: Annotating, member: Owner) -> list[PersonProgress]:
             pseudonym=one.pseudonym,
             joined=one.joined,
             consented=one.consented is not None,
+            access=one.has_access,
             done=tallies[one.id].done,
             today=tallies[one.id].today,
             last=tallies[one.id].last,
         )
         for one in services.members.all(member.project)
     ]
+
+
+@router.delete("/people/{name}", status_code=204)
+def end_access(services: Annotating, member: Owner, name: MemberPath) -> Response:
+    """End the access of a member, at once. Their decisions stay, and what they have in hand is free for others."""
+    services.places.release_all(services.members.end_access(member.project, name))
+    return Response(status_code=204)
 
 
 @router.get("/audit")
@@ -154,6 +165,29 @@ def invite(services: Annotating, member: Owner, given: InvitationGiven, request:
     code = services.members.invite(member.project, given.role, given.uses, given.member)
     link = f"{address_of(request)}/?join#{code}"
     return InvitationMade(link=link, role=given.role, uses=given.uses)
+
+
+@router.get("/invitations")
+def invitations(services: Annotating, member: Owner) -> list[InvitationShown]:
+    """The links that still let people in."""
+    return [
+        InvitationShown(
+            id=one.id,
+            role=one.role,
+            uses=one.uses,
+            member=one.member.pseudonym if one.member else None,
+            created=one.created,
+            expires=one.expires,
+        )
+        for one in services.members.invitations(member.project)
+    ]
+
+
+@router.delete("/invitations/{invitation_id}", status_code=204)
+def revoke_invitation(services: Annotating, member: Owner, invitation_id: InvitationPath) -> Response:
+    """Revoke a link, at once. Those who joined with it stay."""
+    services.members.revoke(member.project, invitation_id)
+    return Response(status_code=204)
 
 
 @router.get("/export", response_class=StreamingResponse)

@@ -102,6 +102,19 @@ class InvitationMade(BaseModel):
     uses: int
 
 
+class InvitationShown(BaseModel):
+    """A link that still lets people in; the link itself is kept nowhere."""
+
+    id: str
+    role: Role
+    uses: int
+    """How many more people can join with it."""
+    member: str | None
+    """The pseudonym of a member whom it lets in again."""
+    created: float
+    expires: float
+
+
 class PersonProgress(BaseModel):
     """A member, as the owner sees them."""
 
@@ -111,6 +124,8 @@ class PersonProgress(BaseModel):
     pseudonym: str
     joined: float
     consented: bool
+    access: bool
+    """Whether they can sign in."""
     done: int
     """Items that they decided."""
     today: int

@@ -116,8 +116,12 @@ class Places:
 
     def renew(self, member: Member, item_id: str) -> Lease:
         """Hold an item for longer. One whose time was over, and that nobody else took, is held again."""
+        return tried_again(lambda: self._renew(member, item_id))
+
+    def _renew(self, member: Member, item_id: str) -> Lease:
         with self._store.writing() as session:
             place = own_place(session, member, item_id) or free_place(session, member, item_id)
+            place = place or own_place(session, member, item_id)  # which another request of theirs took meanwhile
             if place is None:
                 raise ConflictError("this item is no longer reserved for you", fix="continue with the next item")
             if place.decision is None:
@@ -128,6 +132,13 @@ class Places:
         """Give an item back."""
         with self._store.writing() as session:
             freed = self._given_back(session, member, item_id)
+        self.came_free(freed)
+
+    def release_all(self, member: Member) -> None:
+        """Give back all that a member has in hand."""
+        held = select(PlaceRow).where(PlaceRow.holder == member.id, PlaceRow.until.is_not(None)).with_for_update()
+        with self._store.writing() as session:
+            freed = self._freed(session, session.scalars(held).all())
         self.came_free(freed)
 
     def show(self, member: Member, item_id: str) -> Lease:

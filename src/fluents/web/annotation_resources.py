@@ -33,6 +33,22 @@ class JoinGiven(Given):
     consent: bool = False
 
 
+class InvitationCode(Given):
+    """An invitation's code."""
+
+    invitation: Code
+
+
+class InvitationInfo(BaseModel):
+    """What an invitation is for."""
+
+    project: str
+    """The name of the project."""
+    role: Role
+    name: str | None
+    """Of a member whom it lets in again."""
+
+
 class MemberInfo(BaseModel):
     """A member as the members of the same project see them."""
 
