@@ -262,8 +262,8 @@ def test_interrupting_leaves_no_half_file(tmp_path: Path) -> None:
 
 def test_errors_of_the_library_name_flags_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["fluents", "eval", "cluster", "--gold", "a", "--pred", "b"])
-    assert cli._with_flags("no threshold: give `threshold`, not `top`") == "no threshold: give --threshold, not --top"
-    assert cli._with_flags("run `fluents data list`; `other` stays") == "run `fluents data list`; `other` stays"
+    assert cli.with_flags("no threshold: give `threshold`, not `top`") == "no threshold: give --threshold, not --top"
+    assert cli.with_flags("run `fluents data list`; `other` stays") == "run `fluents data list`; `other` stays"
 
 
 def test_segment_goes_on_past_a_bad_file_and_strict_stops(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def main() -> None:
     try:
         app()
     except FluentsError as error:
-        print(f"error: {_with_flags(str(error))}", file=sys.stderr)
+        print(f"error: {with_flags(str(error))}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer ends so on Ctrl-C, and says nothing
@@ -113,12 +113,12 @@ def _show_warning(
 ) -> None:
     """Print our own warnings without the line of code they come from."""
     if issubclass(category, FluentsWarning):
-        print(f"warning: {_with_flags(str(message))}", file=sys.stderr)
+        print(f"warning: {with_flags(str(message))}", file=sys.stderr)
     else:
         otherwise(message, category, *where, **more)
 
 
-def _with_flags(message: str) -> str:
+def with_flags(message: str) -> str:
     """The message with parameters of library functions (`min_salience`) as the flags of this command."""
     command: Any = typer.main.get_command(app)
     for word in sys.argv[1:]:

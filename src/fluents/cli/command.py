@@ -76,10 +76,17 @@ def emit(
             show("")
 
 
+def tell_skipped(error: FluentsError) -> None:
+    """Say why an input was skipped."""
+    from fluents.cli import with_flags  # which knows all commands
+
+    tell(f"skipped: {with_flags(str(error))}")
+
+
 def report_skipped(skipped: Sequence[FluentsError]) -> None:
     """Name the inputs that were skipped, and end with status 1 if there are any."""
     for error in skipped:
-        tell(f"skipped: {error}")
+        tell_skipped(error)
     if skipped:
         tell(f"skipped {counted(len(skipped), 'input')}; to stop at the first bad input instead, add --strict")
         raise typer.Exit(1)

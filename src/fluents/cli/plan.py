@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Group, RenderableType
 
-from fluents.cli.command import AsJson, TraceFile, emit, messages, show, show_json, tell, with_options
+from fluents.cli.command import AsJson, TraceFile, emit, messages, show, show_json, tell, tell_skipped, with_options
 from fluents.cli.model_options import AnswerProgress, ModelOptions, model_unless
 from fluents.errors import InputError
 from fluents.report.terminal import plain
@@ -158,7 +158,7 @@ def plan(
                     )
             except InputError as error:
                 skipped += 1
-                tell(f"skipped: {error}")
+                tell_skipped(error)
                 continue
             found.append(one)
             if pddl is not None and one.domain is not None and one.problem is not None:
