@@ -134,7 +134,7 @@ class PddlDraft:
                 repair(name, f"type {name} is not declared: added")
         for name in self.types:
             if len(self.types) > MAX_TYPES:
-                fail(name, f"there are more than {MAX_TYPES:,} types")
+                fail(name, f"more than {MAX_TYPES:,} types are not supported")
             todo, seen = list(self.types[name]), set()
             while todo:
                 one = todo.pop()
@@ -281,7 +281,7 @@ class PddlDraft:
         known = (self.constants | self.objects).items()
         fits = [one for one, types in known if slots and self._fits(types, slots[place].types)]
         if len(fits) != 1:
-            fail(name, f"the variable {name} is used outside an action")
+            fail(name, f"the variable {name} is used outside an action: write an object instead")
         repair(name, f"variable {name} outside an action: read as {fits[0]}, the only object that fits")
         return renamed(name, fits[0])
 
@@ -312,7 +312,7 @@ class PddlDraft:
                 repair(name, f"predicate {name} is not declared: added")
                 self.predicates[name] = [Typed(f"?x{place}", one) for place, one in enumerate(types, start=1)]
             elif len(types) != len(self.predicates[name]):
-                fail(name, f"{name} is not declared, and it is used with different numbers of arguments")
+                fail(name, f"{name} is used with different numbers of arguments: declare it in :predicates")
             else:
                 slots = self.predicates[name]
                 slots[:] = [Typed(slot.name, self._common(slot.types, t)) for slot, t in zip(slots, types, strict=True)]

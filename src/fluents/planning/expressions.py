@@ -119,13 +119,13 @@ class PddlText:
         for count, match in enumerate(_TOKEN.finditer(self._content)):
             word, offset = match[0], match.start()
             if count > MAX_SYMBOLS:
-                self.fail(offset, f"the text has more than {MAX_SYMBOLS:,} symbols")
+                self.fail(offset, f"texts with more than {MAX_SYMBOLS:,} symbols are not supported")
             if word == "(":
                 self._begin(stack, offset)
                 stack.append(Expression(self, offset))
                 stack[-2].append(stack[-1])
                 if len(stack) > MAX_DEPTH:
-                    self.fail(offset, f"parentheses are nested more than {MAX_DEPTH} levels deep")
+                    self.fail(offset, f"more than {MAX_DEPTH} nested parentheses are not supported")
             elif word == ")":
                 if len(stack) > 1:
                     stack.pop()

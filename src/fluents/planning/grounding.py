@@ -60,7 +60,9 @@ class Reachability:
                         self.steps[step] = None
                         grown |= self._apply(action, binding) or is_new
                     if len(self.steps) > MAX_GROUND:
-                        raise TooLargeError(f"the problem has more than {MAX_GROUND:,} grounded actions")
+                        raise TooLargeError(
+                            f"the problem has more than {MAX_GROUND:,} grounded actions, too many for this planner"
+                        )
 
     def _apply(self, action: Action, binding: Mapping[str, str]) -> bool:
         before = len(self.facts) + len(self.removed)

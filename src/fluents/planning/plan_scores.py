@@ -90,9 +90,9 @@ def planning_tasks(records: Iterable[object], where: str) -> Iterator[PddlTask]:
     for record in records:
         if not isinstance(record, PddlTask):
             raise InputError(
-                "not a planning task: a record has no domain",
+                "this is not a planning task: a record has no domain",
                 where=where,
-                fix="use planning tasks, such as proc2pddl:all",
+                fix="give planning tasks, such as proc2pddl:all",
             )
         yield record
 

@@ -87,7 +87,7 @@ def _run(domain: Domain, problem: Problem, planner: str, time_limit: float, memo
                 worker.stdin.flush()
             worker.wait(time_limit)
         except subprocess.TimeoutExpired:
-            return Solution("gave-up", planner, reason=f"no plan within {time_limit:.3g} seconds")
+            return Solution("gave-up", planner, reason=f"the time limit of {time_limit:.3g} seconds was reached")
         finally:
             _end(worker)
         said.seek(0)
@@ -100,7 +100,7 @@ def _solution(said: bytes, noise: bytes, planner: str, world: World, memory_limi
         lines = noise.decode(errors="replace").strip().splitlines()
         out = any(word in line.lower() for line in lines for word in ("memory", "bad_alloc", "map segment"))
         why = (
-            f"no plan within {memory_limit:,} MiB of memory"
+            f"the memory limit of {memory_limit:,} MiB was reached"
             if out
             else lines[-1]
             if lines

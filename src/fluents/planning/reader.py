@@ -79,7 +79,7 @@ def _kind(definition: Expression) -> str:
         definition[1:3] = [named]
         second = named
     if not isinstance(second, Expression) or second.head not in ("domain", "problem"):
-        definition.text.fail(definition.offset, "this definition is neither a domain nor a problem")
+        definition.text.fail(definition.offset, "expected (define (domain NAME) …) or (define (problem NAME) …)")
     return str(second.head)
 
 
@@ -126,7 +126,7 @@ def _read_problem(draft: PddlDraft, definition: Expression) -> None:
     for needed in [name for name in (":domain", ":init") if name not in seen]:
         definition.text.repair(definition.offset, f"{needed} is missing: added")
     if not goals:
-        definition.text.fail(definition.offset, "the problem has no goal")
+        definition.text.fail(definition.offset, "the problem has no goal: add (:goal …)")
     draft.goal = goals[0] if len(goals) == 1 else Connective("and", tuple(goals))
 
 

@@ -119,5 +119,7 @@ class _Bits:
             both = ((a | c, b | d) for (a, b), (c, d) in product(whole, part))
             whole = tuple(dict.fromkeys((true, false) for true, false in both if not true & false))
             if len(whole) > MAX_CLAUSES:
-                raise TooLargeError(f"a condition has more than {MAX_CLAUSES:,} alternatives")
+                raise TooLargeError(
+                    f"a condition has more than {MAX_CLAUSES:,} alternatives, too many for this planner"
+                )
         return whole

@@ -30,7 +30,8 @@ def answer(order: dict[str, Any]) -> dict[str, Any]:
             plan, said = UnifiedProblem(world).solve()
             unreachable = () if plan is not None else tuple(Reachability(world).explain())
     except (TooLargeError, MemoryError) as error:
-        return {"status": "gave-up", "reason": str(error) or f"no plan within {order['memory'] >> 20:,} MiB of memory"}
+        reached = f"the memory limit of {order['memory'] >> 20:,} MiB was reached"
+        return {"status": "gave-up", "reason": str(error) or reached}
     if plan is not None:
         return {"status": "solved", "plan": [[step.action, *step.arguments] for step in plan]}
     if said and not said.startswith("unsolvable") and not unreachable:
