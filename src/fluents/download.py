@@ -75,7 +75,7 @@ def open_client() -> httpx.Client:
         return httpx.Client(follow_redirects=True)
     except (ImportError, OSError, ValueError) as error:  # a proxy or a certificate file that cannot be used
         raise DataMissingError(
-            f"cannot connect to the network: {error}",
+            f"cannot set up a network connection: {error}",
             fix="check the proxy and certificate settings in environment variables, such as HTTPS_PROXY",
         ) from None
 
@@ -167,7 +167,7 @@ class _Transfer:
             found = self.mismatch()
         if found:
             self.part.unlink()
-            fix = "run this command again; if it fails again, the file at this address has changed"
+            fix = "run this command again; if it fails again, the file at this address has changed: upgrade fluents"
             raise ChecksumError(f"{self.name} differs from the published file: {found}", where=self.address, fix=fix)
 
     @property
@@ -205,7 +205,7 @@ class _Transfer:
     def copy(self) -> None:
         source = Path(url2pathname(urlsplit(self.url).path))
         if not source.is_file():
-            raise DataMissingError(f"no such file: {source}", where=self.url, fix="check the address")
+            raise DataMissingError("no such file", where=source, fix=f"check the address {self.url}")
         shutil.copyfile(source, self.part)
 
     def fetch(self, client: httpx.Client) -> None:
@@ -248,7 +248,7 @@ class _Transfer:
         """The server has nothing after the part: it is complete, or it belongs to another file."""
         if response.headers.get("Content-Range") != f"bytes */{start}":
             self.part.unlink()
-            raise _BrokenOffError("the file on the server is shorter than the partial download (416)")
+            raise _BrokenOffError("the file on the server is shorter than the partial download (HTTP status 416)")
 
     def start_of_body(self, response: httpx.Response, asked: int) -> int:
         """The offset in the file at which this response begins."""
@@ -265,7 +265,7 @@ class _Transfer:
         raise DataMissingError(
             f"cannot download {self.name}: the server replied with HTTP status {status}",
             where=self.address,
-            fix="check the address",
+            fix="check that this address opens in a browser",
         )
 
     def receive(self, response: httpx.Response, start: int) -> None:

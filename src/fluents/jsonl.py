@@ -59,7 +59,9 @@ def loads(line: bytes | str, where: str = "input") -> AnyRecord:
                 return record
         value = parse_json(data, where)
         if not isinstance(value, dict):
-            raise InputError(f"expected a JSON object, found {json_type(value)}", where=where)
+            raise InputError(
+                f"expected a JSON object, found {json_type(value)}", where=where, fix="write one JSON object per line"
+            )
         return _class_for(value, where).model_validate(value)
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
@@ -80,7 +82,7 @@ def is_ours(value: object) -> bool:
 def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
     version, kind = value.pop("fluents", None), value.pop("kind", None)
     if version is None or kind is None:
-        fix = "convert published formats with `fluents data convert`"
+        fix = "if this is a published dataset, convert it with `fluents data convert`"
         raise InputError(
             'this is not a fluents record: the keys "fluents" and "kind" are missing', where=where, fix=fix
         )
@@ -90,7 +92,9 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
         )
         raise InputError(what, where=where, fix=f"{install_command()} --upgrade")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"unknown kind of record {kind!r}", where=where, fix=f"choose one of: {', '.join(KINDS)}")
+        raise InputError(
+            f"unknown kind of record {kind!r}", where=where, fix=f'set "kind" to one of: {", ".join(KINDS)}'
+        )
     return KINDS[kind]
 
 

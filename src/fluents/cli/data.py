@@ -137,12 +137,14 @@ def show_(
     Example: `fluents data show openpi:dev -n 2`
     """
     from fluents.data.file_formats import read_traces
-    from fluents.errors import UnknownNameError
+    from fluents.errors import InputError, UnknownNameError
     from fluents.report.terminal import trace_view
 
     found = islice((t for t in read_traces(source) if id is None or t.id == id), number if id is None else 1)
     traces = list(found)
     if not traces:
+        if id is None:
+            raise InputError("there is no procedure to show", where=source, fix="give a file with procedures")
         raise UnknownNameError(
             f"no procedure with the id {id!r}", where=source, fix="leave out `id` to show the first procedure"
         )

@@ -114,8 +114,8 @@ def judged_procedures(path: str | Path | None = None) -> Iterator[JudgedProcedur
             if line.startswith("? ") and steps:
                 questions.append((where, line.removeprefix("? ")))
             elif questions:
-                what = "expected another event, `? event | s m l …`"
-                raise InputError(what, where=where, fix="put all events after the last step and its changes")
+                what = "only events (`? event | s m l …`) can follow an event"
+                raise InputError(what, where=where, fix="put the events after the last step and its changes")
             elif line.startswith("+ ") and steps:
                 missed[-1].append(_change(line.removeprefix("+ "), len(steps), where))
             elif (found := _CLAIM.fullmatch(line)) and steps:
@@ -232,6 +232,6 @@ def _event(line: str, steps: int, where: str) -> JudgedEvent:
         raise InputError(
             f"expected `? event | s m l …` with {counted(steps, 'letter')}, one for each step",
             where=where,
-            fix="the letters are s (no change), m (more likely) and l (less likely)",
+            fix="write s (no change), m (more likely) or l (less likely) for each step",
         )
     return JudgedEvent(text=text, labels=tuple(_LABELS[label] for label in labels))

@@ -97,7 +97,11 @@ def load(name: str) -> Iterator[AnyRecord]:
     dataset, _, split = name.partition(":")
     known = find(dataset)
     if split not in known.splits:
-        what = f"the dataset {dataset} has no split {split!r}" if split else f"no split of the dataset {dataset} given"
+        what = (
+            f"the dataset {dataset} has no split {split!r}"
+            if split
+            else f"expected a split of the dataset {dataset}, found only its name"
+        )
         raise UnknownNameError(what, fix=f"choose one of: {', '.join(f'{dataset}:{s}' for s in known.splits)}")
     module, _, function = known.reader.partition(":")
     reader: Callable[[str], Iterator[AnyRecord]] = getattr(import_module(module), function)

@@ -103,7 +103,7 @@ def mirror_dir() -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        fix = "set it to a folder that contains the files as <owner>/<repo>/<path>, or unset it to use the cache"
+        fix = "set it to a folder that contains the files as <owner>/<repo>/<path>, or unset it to download the files"
         raise DataMissingError(
             "the environment variable FLUENTS_DATA_MIRROR must be the path of a folder", where=folder, fix=fix
         )
@@ -122,8 +122,9 @@ def local_path(file: DataFile) -> Path:
     path = (mirror or cache_dir()) / file.mirror_path
     try:
         if not path.is_file():
+            place = "in the mirror (FLUENTS_DATA_MIRROR)" if mirror else "on this machine"
             raise DataMissingError(
-                f"{file.path} of {file.repo} is not {'in the mirror' if mirror else 'on this machine'}",
+                f"{file.path} of {file.repo} is not {place}",
                 where=path,
                 fix="copy the file into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
                 if mirror
@@ -152,7 +153,9 @@ def _checksum_error(file: DataFile, path: Path, found: str, *, in_mirror: bool) 
     return ChecksumError(
         f"{file.path} differs from the published file: expected {expected}, found {found}",
         where=path,
-        fix="copy the file into the mirror again, without changes" if in_mirror else f"fluents data get {file.dataset}",
+        fix="copy the file into the mirror again, without changes"
+        if in_mirror
+        else f"run: fluents data get {file.dataset}",
     )
 
 

@@ -90,7 +90,7 @@ def _file_records(path: str | Path, *, in_pieces: bool) -> Iterable[AnyRecord]:
         raise EmptyFileError(
             "the file is empty",
             where=name,
-            fix="give a file with procedures or traces, such as the output of `fluents track`",
+            fix="give a file that contains procedures or traces",
         )
     where, first = start[0]
     if first.startswith(PARQUET):
@@ -192,7 +192,7 @@ _EXAMPLES = f"{openpi.EXAMPLE}\n    or a table:\n    {change_tables.EXAMPLE}"
 
 
 def _unknown(name: str) -> InputError:
-    fix = f"docs/formats.md lists the known formats. For example:\n    {_EXAMPLES}"
+    fix = f"write, for example:\n    {_EXAMPLES}\n    docs/formats.md describes all formats"
     return InputError("this file is JSON in an unknown format", where=name, fix=fix)
 
 

@@ -106,7 +106,9 @@ def _files(sources: Iterable[str], written: Collection[Path], skipped: list[Flue
             readable = sorted(str(file) for file in inside if file.resolve() not in written)
             if not readable:
                 error = InputError(
-                    "no readable files in this folder", where=source, fix=f"supported formats: {' '.join(SUFFIXES)}"
+                    "no readable files in this folder",
+                    where=source,
+                    fix=f"give a folder with files in these formats: {' '.join(SUFFIXES)}",
                 )
                 if skipped is None:
                     raise error

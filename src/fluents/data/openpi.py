@@ -73,11 +73,11 @@ def row(where: str, *lines: dict[str, Any]) -> OpenPIRow:
     ids = [line.get("id") for line in lines]
     if not isinstance(ids[0], str) or any(other != ids[0] for other in ids):
         what = (
-            f"the files have different ids on the same line: {ids}"
+            f"the OpenPI files have different ids on the same line: {ids}"
             if len(ids) > 1
             else "the id must be a string of the form procedure||step"
         )
-        raise InputError(what, where=where)
+        raise InputError(what, where=where, fix="copy the files again" if len(ids) > 1 else _FIX)
     merged = {key: value for line in lines for key, value in line.items()}
     answers_metadata = merged.get("answers_metadata")
     if isinstance(merged.get("answer"), str):  # the 2020 training format: a step's answers in one string
@@ -303,5 +303,6 @@ def _joined(columns: Iterable[Iterator[tuple[str, Any]]]) -> Iterator[OpenPIRow]
     for lines in zip_longest(*columns):
         if None in lines:
             where = next(li[0] for li in lines if li)
-            raise InputError("the files have different numbers of lines", where=where, fix="copy the files again")
+            what = "the OpenPI files in this folder have different numbers of lines"
+            raise InputError(what, where=where, fix="copy the files again")
         yield row(lines[0][0], *(line for _, line in lines))

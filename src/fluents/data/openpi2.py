@@ -44,7 +44,7 @@ def merged(base: Iterable[Trace], scored: Iterable[Trace], *rated: Iterable[Trac
     for first, second, *others in zip(base, scored, *rated, strict=True):
         ids = {trace.id for trace in (first, second, *others)}
         if ids != {first.id} or len(first.changes) != len(second.changes):
-            raise InputError(f"the files of the dataset do not contain the same procedures and changes: {sorted(ids)}")
+            raise InputError(f"the files of OpenPI2.0 do not contain the same procedures and changes: {sorted(ids)}")
         yield first.replace(
             changes=second.changes,
             entities=second.entities,
