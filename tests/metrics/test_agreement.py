@@ -75,9 +75,9 @@ def test_a_single_annotator_cannot_agree(said: list[Item]) -> None:
 
 
 def test_ranks_and_quantities_must_be_numbers() -> None:
-    with pytest.raises(InputError, match="needs numeric ratings"):
+    with pytest.raises(InputError, match="needs numbers, but the ratings are labels"):
         item_agreement([("a", ["yes", "no"])], level="ordinal")
-    with pytest.raises(InputError, match="needs numeric ratings"):
+    with pytest.raises(InputError, match="needs numbers, but the ratings are labels"):
         item_agreement([("a", [1, float("inf")])], level="interval")
 
 

@@ -61,7 +61,7 @@ def test_shares_are_of_what_was_judged() -> None:
         "nonsense": 0.25,
         "missing": 0.5,
     }
-    assert score.warnings == ("1 prediction without a verdict",)
+    assert score.warnings == ("1 prediction without a verdict: not counted",)
 
 
 def test_expansions_are_judged_one_by_one_and_by_cluster() -> None:
@@ -151,7 +151,7 @@ def test_lines_without_an_answer_are_told_of_and_not_counted(tmp_path: Path) -> 
     fill(form, "", "no")
     score = hallucinations(form)
     assert score["hallucinated"] == {"count": 0, "share": 0}
-    assert score.warnings == (f"1 line not filled in: {form}:2",)
+    assert score.warnings == (f"1 line not filled in, and not counted: {form}:2",)
 
 
 def test_an_empty_form_has_no_score(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_ratings_made_before_the_names_were_joined_still_count() -> None:
 
 def test_of_several_raters_one_must_be_named() -> None:
     trace = SOUP.replace(salience=(rating("leek", 1), rating("leek", 5, rater="A1")))
-    with pytest.raises(InputError, match="choose one of these raters: A1, me"):
+    with pytest.raises(InputError, match="set `salience_rater` to one of: A1, me"):
         keep_rated(trace, Keep(min_salience=4))
     assert left(keep_rated(trace, Keep(min_salience=4, rater="A1"))) == [(1, "leek"), (2, "leek")]
 

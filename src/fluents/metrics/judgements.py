@@ -50,9 +50,9 @@ def judgements(source: str | Path) -> Score:
     if str(source) != "-" and not Path(source).exists():
         known = ", ".join((*MODELS, EXPANSIONS))
         raise InputError(
-            "no such file or released judgements",
+            "there is neither a file nor a set of released judgements with this name",
             where=source,
-            fix=f"use {known}, or a form that you filled in",
+            fix=f"give the path of a form that you filled in, or one of: {known}",
         )
     return hallucinations(source)
 
@@ -102,7 +102,7 @@ def error_analysis(judgements: Iterable[Judgement]) -> Score:
     statistics = Statistics.collect(columns, rows)
     figures: Figures = {name: {"count": Total(name), "share": ShareOf(name, "judged")} for name in (*VERDICTS, MISSING)}
     unjudged = int(statistics.sums()[UNJUDGED])
-    warnings = (f"{counted(unjudged, 'prediction')} without a verdict",) if unjudged else ()
+    warnings = (f"{counted(unjudged, 'prediction')} without a verdict: not counted",) if unjudged else ()
     return Score("error analysis", statistics, figures, Signature.of("error analysis", "human"), warnings, scale=1.0)
 
 
@@ -175,7 +175,7 @@ def hallucinations(path: str | Path) -> Score:
         count[1] += 1
     if not judged:
         raise InputError("the form is not filled in", where=path, fix='write yes or no under "hallucinated"')
-    warnings = (f"{counted(len(empty), 'line')} not filled in: {first_three(empty)}",) if empty else ()
+    warnings = (f"{counted(len(empty), 'line')} not filled in, and not counted: {first_three(empty)}",) if empty else ()
     return hallucination_score(judged, warnings)
 
 
@@ -199,7 +199,7 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
             for line in table:
                 where = f"{path}:{table.line_num}"
                 if any(line[column] is None for column in FORM_COLUMNS):
-                    fix = f"each line needs the columns {', '.join(FORM_COLUMNS)}"
+                    fix = f"fill in all columns of this line: {', '.join(FORM_COLUMNS)}"
                     raise InputError("this line has too few columns", where=where, fix=fix)
                 yield where, line
         except UnicodeDecodeError:

@@ -34,7 +34,7 @@ def states(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat
     if unequal and mode == "strict":
         raise InputError(
             f"predictions and gold changes do not match one to one: {first_three(unequal)}",
-            fix="predict each attribute of an entity in the gold exactly once, or set `mode` to compat, which counts "
+            fix="predict each attribute of each gold entity exactly once, or set `mode` to compat, which counts "
             "missing predictions as wrong",
         )
     warnings = [f"predictions and gold changes do not match one to one: {first_three(unequal)}"] if unequal else []

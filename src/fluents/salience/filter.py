@@ -34,6 +34,8 @@ class Keep:
     """Salience for the goal, or for each step by itself."""
     min_support: float | None = None
     min_confidence: float | None = None
+    rater_parameter: str = "salience_rater"
+    """What callers know `rater` as, for errors."""
 
     @property
     def by_salience(self) -> bool:
@@ -81,7 +83,7 @@ def keep(
         raise InputError("no filter given", fix="give `top`, `min_salience`, `min_support` or `min_confidence`")
     if top is not None and top < 1:
         raise InputError(f"`top` must be at least 1, not {top}", fix="give a positive number")
-    return keep_salient(trace, Keep(min_salience, top, rater, scope, min_support, min_confidence))
+    return keep_salient(trace, Keep(min_salience, top, rater, scope, min_support, min_confidence, "rater"))
 
 
 def keep_salient(trace: Trace, wanted: Keep) -> Trace:
@@ -169,7 +171,7 @@ def _deciding(trace: Trace, wanted: Keep) -> str | None:
         raise InputError(
             "this procedure has salience ratings by several raters",
             where=trace.id,
-            fix=f"choose one of these raters: {', '.join(raters)}",
+            fix=f"set `{wanted.rater_parameter}` to one of: {', '.join(raters)}",
         )
     return wanted.rater or next(iter(raters), None)
 

@@ -32,4 +32,4 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     """Refuse a value that is none of a Literal's, naming those there are."""
     known = get_args(choices)
     if value not in known:
-        raise UnknownNameError(f"unknown {name} {value!r}", fix=f"choose one of: {', '.join(known)}")
+        raise UnknownNameError(f"unknown `{name}` {value!r}", fix=f"choose one of: {', '.join(known)}")

@@ -148,7 +148,7 @@ def breakdown(
     kind: Kind, score: Score, gold: Iterable[Trace], pred: Iterable[Trace], metric: StepMetric
 ) -> dict[str, Score]:
     """The parts of a score. Gold and predictions are looked at again for every kind but "position"."""
-    check_choice("breakdown", kind, Kind)
+    check_choice("kind", kind, Kind)
     if kind == "position":
         return by_position(score)
     if kind == "mentioned":

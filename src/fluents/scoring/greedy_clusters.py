@@ -100,7 +100,7 @@ def calibrate(
     if not gold:
         raise InputError(
             "the threshold cannot be calibrated, because no step of the gold has clusters",
-            fix="use openpi-c:test as gold",
+            fix="give openpi-c:test as `gold`",
         )
     embedded = np.split(embedder(texts), starts[1:])
 
