@@ -297,7 +297,7 @@ def test_a_procedure_of_100_000_steps_fails_alone_or_is_done_if_it_may(tmp_path:
         ({"part": (3, 2)}, "`part`"),
         ({"workers": 0}, "`workers`"),
         ({"address": "auto"}, "works only with `engine` ray"),
-        ({"engine": "spark"}, "unknown engine"),
+        ({"engine": "spark"}, "unknown `engine`"),
         ({"shard_size": 0}, "`shard_size`"),
         ({"gpu_workers": 3}, "`gpu_workers`"),
         ({"model": "tiny"}, "has no effect with `replay`"),

@@ -30,7 +30,8 @@ TABLES = (".json", ".csv", ".tsv")
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
 MAX_SHARD_BYTES = 4 * 2**20
 """A shard is closed when its documents have so many, however few they are: workers hold it in memory."""
-READABLE = f"{' '.join((*TEXTS, *LINES, *TABLES, '.parquet'))}, each also with {' '.join(COMPRESSED)}"
+READABLE = f"{' '.join((*TEXTS, *LINES, *TABLES, '.parquet'))}, also compressed ({' '.join(COMPRESSED)})"
+EXAMPLE = '{"goal": "Make tea", "steps": ["Boil water.", "Add the tea."]}'
 
 
 class InputDocument(NamedTuple):
@@ -67,14 +68,16 @@ class InputDocument(NamedTuple):
             if isinstance(found, Procedure):
                 return Trace(procedure=found)
             raise InputError(
-                f"expected a procedure or a trace, found a `{jsonl.kind_of(found)}` record", where=self.where
+                f"expected a procedure or a trace, found a `{jsonl.kind_of(found)}` record",
+                where=self.where,
+                fix="remove this record from the input",
             )
         return Trace(procedure=self._procedure(value))
 
     def _procedure(self, value: Any) -> Procedure:
         """From somebody else's object: {"steps": […]} or {"text": "…"}, and what else of ours it names."""
         shape = 'expected a JSON object with "steps" (a list) or "text" (a string)'
-        with jsonl.wrong_shape_is_input_error(shape, self.where, fix='other keys are optional: "id", "goal", "topic"'):
+        with jsonl.wrong_shape_is_input_error(shape, self.where, fix=f"write, for example, {EXAMPLE}"):
             known = {key: str(value[key]) for key in ("id", "topic") if value.get(key) not in (None, "")}
             goal = value.get("goal") or value.get("title")
             named = {"id": self.where, "source": self.where} | known
@@ -118,7 +121,7 @@ def find_files(sources: Iterable[str | Path], out: str | Path | None = None) -> 
         if source == "-":
             raise InputError(
                 "`fluents batch` cannot read standard input, because it reads its input twice",
-                fix="save the input to a file",
+                fix="save the input to a file, and give the name of that file",
             )
         if source.partition(":")[0] in DATASETS and not Path(source).exists():
             found.append(InputFile(source, source))
@@ -127,7 +130,8 @@ def find_files(sources: Iterable[str | Path], out: str | Path | None = None) -> 
     twice = [name for name, count in Counter(file.name for file in found).items() if count > 1]
     if twice:
         raise InputError(
-            f"two input files have the same name, {twice[0]}", fix="rename one, or give the folder that contains both"
+            f"two input files have the same name, {twice[0]}",
+            fix="rename one of them, or give the folder that contains both",
         )
     return found
 
@@ -166,7 +170,11 @@ def _files_at(source: str) -> list[InputFile]:
         and _suffix(file)[0] in (*TEXTS, *LINES, *TABLES, ".parquet")
     ]
     if not found:
-        raise InputError("no readable files in this folder", where=source, fix=f"supported formats: {READABLE}")
+        raise InputError(
+            "no readable files in this folder",
+            where=source,
+            fix=f"give a folder with files in these formats: {READABLE}",
+        )
     return found
 
 

@@ -162,7 +162,7 @@ def _quoted(text: str) -> str:
     return text.replace("'", "''")
 
 
-def _query_error(error: duckdb.Error, folder: str | Path) -> QueryError:
+def _query_error(error: duckdb.Error, folder: str | Path | None = None) -> QueryError:
     said = str(error).strip()
     first = said.splitlines()[0] if said else type(error).__name__
     if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
@@ -179,7 +179,7 @@ def rows_of(relation: duckdb.DuckDBPyRelation, limit: int) -> tuple[Sequence[str
     try:
         return relation.columns, relation.limit(limit).fetchall()
     except duckdb.Error as error:
-        raise _query_error(error, "the results") from None
+        raise _query_error(error) from None
 
 
 def write(relation: duckdb.DuckDBPyRelation, path: str | Path) -> None:
@@ -195,7 +195,7 @@ def write(relation: duckdb.DuckDBPyRelation, path: str | Path) -> None:
     try:
         table = relation.to_arrow_table()
     except duckdb.Error as error:
-        raise _query_error(error, "the results") from None
+        raise _query_error(error) from None
     with jsonl.atomic_output(path) as stream:
         pyarrow.parquet.write_table(table, stream) if kind == ".parquet" else pyarrow.csv.write_csv(table, stream)
 
@@ -208,8 +208,9 @@ def plot_of(relation: duckdb.DuckDBPyRelation, question: str) -> str:
     numbers = [place for place, value in enumerate(rows[0] if rows else ()) if _is_number(value)]
     if not rows or not numbers:
         raise InputError(
-            "nothing to plot: a plot needs a column of numbers",
-            fix="query entities, transitions, attributes or topics, or use SQL such as SELECT entity, count(*) …",
+            "nothing to plot: the query returns no column of numbers",
+            fix="query one of the views entities, transitions, attributes and topics, or use SQL such as "
+            "`SELECT topic, count(*) FROM changes GROUP BY topic`",
         )
     place = columns.index("changes") if "changes" in columns else numbers[0]
     found: dict[str, float] = {}

@@ -93,7 +93,8 @@ def plan(
             raise InputError(f"`{name}` must be at least 1, not {value}", fix="give a positive number")
     if part is not None and not 1 <= part[0] <= part[1]:
         raise InputError(
-            f"`part` must be K/N with K from 1 to N, not {part[0]}/{part[1]}", fix="give, for example, 3/100"
+            f"`part` must be K/N with K from 1 to N, not {part[0]}/{part[1]}",
+            fix="give, for example, 3/100 for the third of 100 parts",
         )
     chosen = _plain(tracker or {})
     if chosen and "track" not in in_order(stages):
@@ -152,7 +153,7 @@ def _plain(tracker: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in found.items():
         if not isinstance(value, str | int | float | None):
             raise InputError(
-                f"`{name}` must be a name or a number, because each worker opens its own model",
+                f"`{name}` must be a name, a path or a number, because each worker opens its own model",
                 fix=f"give a name or a path as `{name}`",
             )
     for name in ("replay", "checkpoint", "adapter"):  # a file: workers may stand elsewhere
@@ -179,8 +180,12 @@ def _check_same_settings(manifest: Manifest | None, signed: Mapping[str, Any], s
 def _differing(was: Any, now: Any) -> tuple[str, str]:
     if isinstance(was, dict) and isinstance(now, dict):
         key = next(key for key in [*was, *now] if was.get(key) != now.get(key))
-        return f"{key} {was.get(key)}"[:100], f"{key} {now.get(key)}"[:100]
-    return str(was)[:100], str(now)[:100]
+        return f"{key} {_shown(was.get(key))}", f"{key} {_shown(now.get(key))}"
+    return _shown(was), _shown(now)
+
+
+def _shown(value: Any) -> str:
+    return "not given" if value is None else str(value)[:100]
 
 
 def _find_shards(planned: BatchPlan, manifest: Manifest | None, retry_failed: bool, dry: bool) -> None:

@@ -192,7 +192,7 @@ class ShardStore:
                     f"this manifest has format version {value['fluents-batch']}, but this version of fluents reads "
                     f"only {VERSION}",
                     where=where,
-                    fix="choose another folder as `out`",
+                    fix="run `fluents batch` again, with another folder as `out`",
                 )
             shards = tuple(ShardFile(**one) for one in value["shards"])
             return Manifest(value["settings"], shards, bool(value["complete"]))

@@ -164,8 +164,8 @@ class WorkerPool:
                 if seat.task is not None and beat["file"] == seat.task.file:  # it may be about the one before
                     seat.steps = beat["steps"]
                 if self._limits.memory and beat["memory"] > self._limits.memory:
-                    used = f"{beat['memory'] / 2**20:,.0f} MB"
-                    return self._lose(seat, f"used {used} of memory, more than `memory` allows", at_fault=True)
+                    used, most = (f"{size / 2**20:,.0f} MB" for size in (beat["memory"], self._limits.memory))
+                    return self._lose(seat, f"used {used} of memory, but the limit is {most}", at_fault=True)
             elif "done" in event:
                 done = ShardFile(**event["done"])
                 self._steps += done.steps
@@ -188,7 +188,7 @@ class WorkerPool:
             if self._unready >= MAX_UNREADY:
                 raise WorkerError(
                     f"{self._unready} workers in a row failed to start. The last worker {why}",
-                    fix="if workers are killed, lower `workers`: each worker needs its own memory",
+                    fix="if workers are killed, lower `workers`, because each worker needs its own memory",
                 )
         if seat.task is not None:
             self._again.append(self._learnt(seat.task, why, at_fault))
@@ -200,7 +200,8 @@ class WorkerPool:
             raise WorkerError(
                 f"more than {MAX_LOSSES} workers died or hung on the same shard. The last worker {why}",
                 where=task.file,
-                fix="if workers are killed, lower `workers`: each worker needs its own memory",
+                fix="if workers are killed, lower `workers`, because each worker needs its own memory; if they hang, "
+                "raise `timeout`",
             )
         row = self._store.read_row(task.file) if task.alone else None
         if row is not None:

@@ -262,7 +262,9 @@ def _part(text: str | None) -> tuple[int, int] | None:
         return None
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
     if not found:
-        raise InputError(f"`part` must be K/N, not {text[:40]!r}", fix="give, for example, 3/100")
+        raise InputError(
+            f"`part` must be K/N, not {text[:40]!r}", fix="give, for example, 3/100 for the third of 100 parts"
+        )
     return int(found[1]), int(found[2])
 
 
