@@ -109,13 +109,14 @@ class ResumableOutput:
         found = self._get(procedure.id)
         if not isinstance(found, CrepeCase):
             return None
-        self._check_same(procedure.id, found.procedure == procedure and set(found.asked) == set(questions))
+        self._check_same(procedure.id, found.procedure == procedure)
+        self._check_same(procedure.id, set(found.asked) == set(questions), "question about")
         return found
 
-    def _check_same(self, name: str, same: bool) -> None:
+    def _check_same(self, name: str, same: bool, what: str = "text of") -> None:
         if not same:
             raise InputError(
-                f"the text of {name} has changed since the run that you want to resume",
+                f"the {what} {name} has changed since the run that you want to resume",
                 where=self.part if self.part.exists() else self.path,
                 fix="to start over, choose another `output`",
             )
@@ -288,7 +289,9 @@ def _regular_file(path: str | Path) -> Path:
             fix="give a file as `output`",
         )
     if not target.parent.is_dir():
-        raise InputError("cannot write the file: no such folder", where=target, fix="create the folder")
+        raise InputError(
+            "cannot write the file: no such folder", where=target, fix=f"create the folder {target.parent}"
+        )
     return target
 
 

@@ -194,7 +194,7 @@ def test_an_item_without_a_readable_answer_is_left_to_others(run: Run, store: st
     ):
         done = run("annotate", "model", served.link(), "--model", "shy", "--base-url", endpoint.base_url, "--no-cache")
         assert done.status == 0
-        assert "1 parse failure" in done.err
+        assert "1 answer could not be parsed" in done.err
         assert "decided no items" in done.err
         assert served.client().next() is not None
 

@@ -127,11 +127,11 @@ def test_an_answer_without_room_is_told_with_what_gives_it_more(
 def test_answers_nobody_could_read_are_told_with_a_reason(command: str, run: Run, server: FaultyServer) -> None:
     """Else a model that cannot do it would look like one that finds nothing."""
     ask = ("--base-url", server.base_url, "--no-cache")
-    assert "parse failure" not in run(command, *ask)
+    assert "could not be parsed" not in run(command, *ask)
     server.fault = lambda number, body: "empty"  # noqa: ARG005
-    assert re.search(r"\d parse failures? .*the answer is empty", run(command, *ask))
+    assert re.search(r"\d answers? could not be parsed .*the answer is empty", run(command, *ask))
     said = "max_tokens is too large: this model's \x1b[31mcontext length is 9"
     server.refuse = lambda body: (400, {"error": {"message": said}})  # noqa: ARG005
     told = run(command, *ask)
-    assert re.search(r"parse failures? .*max_tokens is too large", told)
+    assert re.search(r"answers? could not be parsed .*max_tokens is too large", told)
     assert "\x1b[31m" not in told

@@ -129,7 +129,7 @@ def test_where_nothing_matters_enough_the_reader_is_told(
     assert "Filtered by salience (&gt;=5 by offline-1)." in shown
     assert "Nothing changes." not in shown
     Console(width=100).print(trace_view(kept))
-    assert "only what matters is shown (salience >=5 by offline-1)" in capsys.readouterr().out
+    assert "only salient entities are shown (salience >=5 by offline-1)" in capsys.readouterr().out
     pred = tmp_path / "pred.jsonl"
     jsonl.write([trace(SOUP, "bank account"), trace(TEA, "bank account")], pred)
     values = score(run, "original", "--gold", gold, "--pred", pred, "--min-salience", "5")

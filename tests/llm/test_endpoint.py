@@ -208,7 +208,7 @@ def test_an_endpoint_that_never_answered_is_down(server: FaultyServer) -> None:
     server.fault = lambda number, body: "500"  # noqa: ARG005
     with (
         open_endpoint(server) as endpoint,
-        pytest.raises(EndpointError, match="no answer after 4 attempts: status 500"),
+        pytest.raises(EndpointError, match="no answer after 4 attempts: HTTP status 500"),
     ):
         endpoint.ask(Question("?"))
 

@@ -124,7 +124,7 @@ def test_an_adapter_of_ones_own_is_asked_in_a_style_it_was_taught() -> None:
     assert with_adapter(LocalSettings(), "openpi-c").voters == (Voter("openpi-c", "plain"),)
     assert with_adapter(FAST, "openpi-c").voters == (Voter("openpi-c", "sorted"),)
     assert with_adapter(FAST, "both", "plain").voters == (Voter("both", "plain"),)
-    with pytest.raises(InputError, match="not trained on"):
+    with pytest.raises(InputError, match="not trained with"):
         with_adapter(FAST, "openpi-c", "clean")
 
 

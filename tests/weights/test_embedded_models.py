@@ -62,7 +62,7 @@ def test_a_file_of_unknown_weights_needs_an_adapter_and_is_named_by_its_content(
         base_file(file)
     file.write_bytes(b"GGUF, in a way")
     assert base_file(file) == (file, "mine")
-    with pytest.raises(InputError, match="no adapter is known"):
+    with pytest.raises(InputError, match="has no adapter for this model file"):
         open_embedded(str(file))
     opened = open_embedded(str(file), "transcript-tiny")
     assert opened.base_path() == file

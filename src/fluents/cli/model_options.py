@@ -28,7 +28,7 @@ BASE_URL_HELP = (
     "OpenAI."
 )
 MAX_REASON = 200
-"""Characters of a parse failure: it may repeat what a model or an endpoint said."""
+"""Characters of the reason why an answer could not be parsed: it may repeat what a model or an endpoint said."""
 
 
 def _option(*names: str, help: str, **more: Any) -> Any:
@@ -211,7 +211,7 @@ def report_parse_failures(kept: str = "see `rejects` in the output") -> Iterator
     finally:
         if reasons:  # mostly the others have the reason of the first
             first = " ".join(reasons[0][:MAX_REASON].split())
-            tell(f"{counted(len(reasons), 'parse failure')} ({kept}). The first: {first}")
+            tell(f"{counted(len(reasons), 'answer')} could not be parsed ({kept}). The first error: {first}")
 
 
 class AnswerProgress:

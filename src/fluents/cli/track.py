@@ -220,10 +220,7 @@ def track(
 
 def _refuse_old_spelling(tracker: str | None, fast: bool) -> None:
     if fast:
-        raise InputError(
-            "--fast was removed, because one pass through the text is now the default",
-            fix="leave out --fast; --model tiny is the fastest model",
-        )
+        raise InputError("--fast was removed", fix="leave out --fast; --model tiny is the fastest model")
     if tracker is None:
         return
     now = {"llm": "fluents track-llm", "neural": "fluents track-neural"}.get(tracker)
@@ -240,9 +237,9 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
     settings = local_settings(**chosen)
     if len(files) != len(settings.voters):
         raise InputError(
-            f"`replay` was given {counted(len(files), 'file')}, but the setting has "
+            f"`replay` is given {counted(len(files), 'time')}, but these settings use "
             f"{counted(len(settings.voters), 'adapter')}",
-            fix="give `replay` once for each adapter",
+            fix="give `replay` once for each adapter, with the file of its sampled answers",
         )
     return LocalTracker(settings, [Replay.read(file) for file in files])
 
@@ -293,7 +290,7 @@ def track_all(
     messages.quiet = to.quiet and not missing and not skipped
     if missing:
         fix = "; to ask for these steps again, run the command with --resume" if in_file else ""
-        tell(f"no answer for {counted(missing, 'step')}{fix}")
+        tell(f"the model gave no answer for {counted(missing, 'step')}{fix}")
     report_skipped(skipped)
     if missing:
         raise typer.Exit(1)

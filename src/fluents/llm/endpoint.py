@@ -168,7 +168,7 @@ class Endpoint:
 
     @property
     def _kept(self) -> str:
-        return f"; the answers so far are in {self._cache.path}" if self._cache else ""
+        return f"; the answers so far are in {self._cache.path} and will be reused" if self._cache else ""
 
     def _request(self, question: Question) -> Reply:
         """One request, or a few where the endpoint refuses parameters of it."""
@@ -212,7 +212,7 @@ class Endpoint:
                     where=self.base_url,
                     fix=f"run this command again after {wait:.0f} s{self._kept}",
                 ) from None
-            raise _Later(f"status {status}: {said}", wait) from None
+            raise _Later(f"HTTP status {status}: {said}", wait) from None
         if status == 413 or (status in (400, 422) and _OF_THIS_QUESTION.search(f"{error.code} {said}")):
             self._meter.add(failed=1)
             raise NoAnswerError(f"the endpoint rejected this prompt: {said}", where=self.base_url) from None

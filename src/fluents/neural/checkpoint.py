@@ -150,11 +150,13 @@ def put_weights(network: Network, found: dict[str, Any]) -> None:
     own = weights(network)
     if own.keys() != found.keys():
         name = sorted(own.keys() ^ found.keys())[0]
-        raise ValueError(f"the weights do not fit the model: only one of the two has {name}")
+        lacking = "the file" if name in own else "the model"
+        raise ValueError(f"the weights do not fit the model: {lacking} has no {name}")
     with torch.no_grad():
         for name, value in own.items():
             if value.shape != found[name].shape:
-                raise ValueError(f"the weights do not fit the model: {name} has different shapes in the two")
+                shapes = f"{list(found[name].shape)} in the file, but {list(value.shape)} in the model"
+                raise ValueError(f"the weights do not fit the model: {name} has the shape {shapes}")
             value.copy_(found[name])
 
 
@@ -165,9 +167,10 @@ def read_card(folder: Path) -> Card:
         raise ModelFilesError(
             f"this folder was not written by `fluents train neural`: it contains no {CARD}",
             where=folder,
-            fix="check the path",
+            fix="give a folder that `fluents train neural` wrote",
         )
-    with wrong_shape_is_input_error("this file does not describe a checkpoint of `fluents train neural`", str(file)):
+    what = "this file does not describe a checkpoint of `fluents train neural`"
+    with wrong_shape_is_input_error(what, str(file), fix="restore the file that `fluents train neural` wrote"):
         card = Card(**parse_json(file.read_bytes(), str(file)))
         system_named(card.system)
         if card.style not in STYLES:

@@ -59,13 +59,14 @@ def choose_style(taught: Collection[str], style: str | None = None, *, one_pass:
         order = (*order[2:], *order[:2])
     if style is not None and style not in taught:
         raise InputError(
-            f"the adapter was not trained on the `style` {style!r}", fix=f"choose one of: {', '.join(taught)}"
+            f"the adapter was not trained with the `style` {style!r}", fix=f"choose one of: {', '.join(taught)}"
         )
     for known in order:
         if known == style or (style is None and known in taught):
             return known
     raise InputError(
-        "the adapter was trained on answer styles that this version of fluents does not know", fix="upgrade fluents"
+        f"this version of fluents knows none of the styles that the adapter was trained with: {', '.join(taught)}",
+        fix="upgrade fluents",
     )
 
 

@@ -42,8 +42,8 @@ def trace_view(trace: Trace) -> RenderableType:
     parts: list[RenderableType] = [_heading(trace.procedure)]
     kept = trace.provenance.decoding.get("salience")
     if kept:
-        parts.append(plain(f"only what matters is shown (salience {kept})", "yellow"))
-    nothing = "   no change of these" if kept else "   no change"
+        parts.append(plain(f"only salient entities are shown (salience {kept})", "yellow"))
+    nothing = "   no change of a salient entity" if kept else "   no change"
     sure = any(change.confidence is not None for change in trace.changes)
     rows = {step: [_cells(change, sure) for change in changes] for step, _, changes in trace.by_step()}
     widths = [

@@ -87,7 +87,7 @@ def _wordllama() -> tuple[Tokenizer, NDArray[np.float16]]:
     spec = find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
         raise DataMissingError(
-            "the word vectors of the package wordllama are not installed", fix="pip install wordllama"
+            "the package wordllama, which contains the word vectors, is not installed", fix="pip install wordllama"
         )
     folder = Path(spec.submodule_search_locations[0])
     weights = folder / "weights" / "l2_supercat_256.safetensors"
@@ -95,7 +95,7 @@ def _wordllama() -> tuple[Tokenizer, NDArray[np.float16]]:
     for file in (weights, tokenizer):
         if not file.is_file():
             raise DataMissingError(
-                "a file of the package wordllama is missing", where=file, fix="pip install wordllama"
+                "a file of the package wordllama is missing", where=file, fix="pip install --force-reinstall wordllama"
             )
     return Tokenizer.from_file(str(tokenizer)), load_file(weights)["embedding.weight"]
 
@@ -115,7 +115,7 @@ class SentenceEmbedder:
         except (OSError, ValueError, RuntimeError) as error:
             raise DataMissingError(
                 f"the sentence encoder {model!r} cannot be loaded: {error}".splitlines()[0],
-                fix="give the folder of a model, or connect to the internet once to download the model. To work "
+                fix="give the folder of a model, or connect to the internet to download this one. To work "
                 f"offline, use {STATIC}, or run {install_command('embed')} and use {MINILM}",
             ) from error
 

@@ -193,7 +193,7 @@ def refuse_old_setting(setting: str | None) -> None:
     """What was a setting once is the default now."""
     if setting in ("default", "fast"):
         raise InputError(
-            f"the `setting` {setting} was removed, because one pass through the text is now the default",
+            f"the `setting` {setting} was removed",
             fix="leave out `setting`; for better but slower answers, raise `samples`",
         )
 

@@ -251,7 +251,7 @@ class Engine:
             raise
         if failed or len(ended) < count:  # an answer without its end must not pass for a short one
             what = f"the model could not answer: {failed[0] if failed else 'generation stopped early'}"
-            raise ModelError(what, fix="run this again; if it fails again, check the weights: fluents weights verify")
+            raise ModelError(what, fix="try again; if it fails again, check the weights: fluents weights verify")
         return [WrittenAnswer(parts[i], tuple(tokens[i]), ended[i] == "stop") for i in range(count)]
 
     def close(self) -> None:

@@ -113,7 +113,7 @@ class TranscriptTracker(EmbeddedTracker):
         if self._adapter.facts.prompt != VERSION:
             raise InputError(
                 f"the adapter was trained with prompt version {self._adapter.facts.prompt}, but this version of "
-                f"fluents uses {VERSION}",
+                f"fluents uses version {VERSION}",
                 where=self._adapter.path,
                 fix="train the adapter again with this version of fluents",
             )

@@ -70,7 +70,8 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The log of the run in `file`, empty if there is none; an error if that run was not about the same."""
     if not file.exists():
         return []
-    with wrong_shape_is_input_error("this file is not the log of a training run", str(file)):
+    fix = "choose another folder as `out`, or delete this file"
+    with wrong_shape_is_input_error("this file is not the log of a training run", str(file), fix=fix):
         kept = parse_json(file.read_bytes(), str(file))
         other = [name for name in about if kept.get(name) != about[name]]
         log: list[dict[str, Any]] = [dict(entry) for entry in kept["log"]]

@@ -24,6 +24,7 @@ from fluents.web.tables import ChangeRow, CorrectionRow, DocumentRow, JobRow, Tr
 from fluents.web.trace_resources import Correction, CorrectionGiven
 
 FIELDS = ("entity", "attribute", "before", "after")
+_DAMAGED = "restore the store from a backup"
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,9 @@ def procedure_of(line: str) -> Procedure:
     """The procedure in a line that the store wrote."""
     record = jsonl.loads(line, "the store")
     if not isinstance(record, Procedure):
-        raise InputError(f"expected a procedure, found a `{jsonl.kind_of(record)}` record", where="the store")
+        raise InputError(
+            f"expected a procedure, found a `{jsonl.kind_of(record)}` record", where="the store", fix=_DAMAGED
+        )
     return record
 
 
@@ -285,7 +288,7 @@ def trace_of(line: str) -> Trace:
     """The trace in a line that the store or the worker wrote."""
     record = jsonl.loads(line, "the store")
     if not isinstance(record, Trace):
-        raise InputError(f"expected a trace, found a `{jsonl.kind_of(record)}` record", where="the store")
+        raise InputError(f"expected a trace, found a `{jsonl.kind_of(record)}` record", where="the store", fix=_DAMAGED)
     return record
 
 

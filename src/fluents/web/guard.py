@@ -87,7 +87,7 @@ def read_tokens(path: str | Path) -> frozenset[str]:
         raise InputError(
             f"the file must contain one token per line, each of at least {MIN_TOKEN} characters",
             where=path,
-            fix="create a token: python -c 'import secrets; print(secrets.token_urlsafe())'",
+            fix="to create a token, run: python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return frozenset(map(digest, tokens))
 
@@ -155,7 +155,7 @@ class Guard:
         ours = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
         if not ours or site not in (None, "same-origin", "none"):
             raise RefusedError(
-                403, "requests from other websites must not change anything", "use the page of this server"
+                403, "pages of other websites must not change data on this server", "use the page of this server"
             )
 
     def _client(self, scope: Mapping[str, Any], headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
@@ -211,7 +211,9 @@ class Guard:
         return again
 
     def _too_large(self) -> RefusedError:
-        return RefusedError(413, f"the request is larger than {self._rules.body_bytes:,} bytes", "send less at once")
+        return RefusedError(
+            413, f"the request is larger than {self._rules.body_bytes:,} bytes", "send a smaller request"
+        )
 
 
 class _Answer:

@@ -266,7 +266,7 @@ class Jobs:
             if row.state not in ("cancelled", "failed"):
                 raise JobStateError(
                     f"cannot resume this job, because it is {row.state}",
-                    fix="only cancelled and failed jobs can be resumed",
+                    fix="resume only jobs that were cancelled or have failed",
                 )
             queue = _queued(session)
             if len(queue) >= self.most_of_all or sum(job.client == row.client for job in queue) >= self.most:

@@ -228,7 +228,7 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
     if adapter is None:
         known = next((name for name, base in BASES.items() if base.sha256 == sha256_once(file)), None)
         if known is None:
-            what = "no adapter is known for this model file"
+            what = "fluents has no adapter for this model file"
             raise InputError(
                 what, where=file, fix="give an `adapter` that `fluents train adapter` trained for this model file"
             )

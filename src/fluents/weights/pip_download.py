@@ -130,7 +130,7 @@ def _reason(said: list[str]) -> str:
     errors = [line for line in lines if line.startswith("ERROR:")]
     reason = shown((errors or lines or [""])[-1].removeprefix("ERROR:"))
     unreachable = any("connection broken by" in line for line in lines)
-    return f"{reason} (it could not connect to its registry)" if unreachable else reason
+    return f"{reason} (pip could not connect to its package index)" if unreachable else reason
 
 
 def shown(text: str) -> str:
