@@ -74,6 +74,7 @@ def test_a_goal_that_no_state_says_is_told_with_what_could_be_said(run: Run, tea
     status, _, err = run("plan", tea, "--goal", "water red")
     assert status == 1
     assert "no state in the trace matches 'water red'" in err
+    assert "set --goal to an entity" in err
     assert "water hot" in err
 
 

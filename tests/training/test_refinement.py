@@ -130,7 +130,7 @@ def test_what_cannot_be_refined_is_refused_before_the_work(tmp_path: Path) -> No
         (
             "transcript-tiny",
             {"data": tmp_path / "short.jsonl"},
-            "`data` contains no fully annotated procedure with 3 to 8 steps",
+            "`data` contains no procedure with 3 to 8 steps",
         ),
         ("transcript-tiny", {"judged": tmp_path / "short.txt"}, "`judged` contains no procedure with 3 to 10 steps"),
     ):

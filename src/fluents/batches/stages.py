@@ -181,7 +181,8 @@ class Stages:
         trace = document.content()
         count, most = len(trace.procedure.steps), self.settings.max_steps
         if count > most:
-            raise InputError(f"the procedure has {count:,} steps, but `max_steps` is {most:,}")
+            what = f"the procedure has {count:,} steps, but `max_steps` is {most:,}"
+            raise InputError(f"{what}: raise `max_steps`, or split the procedure into shorter ones")
         return Trace(procedure=trace.procedure) if self._tracker is not None else trace.replace(error=None)
 
     def _finish(self, row: int, document: InputDocument, found: dict[int, Trace]) -> None:

@@ -307,7 +307,9 @@ async def restore_backup(web: Web, request: Request) -> Restored:
                 async for part in request.stream():
                     size += len(part)
                     if size > web.backup_bytes:
-                        raise RefusedError(413, f"the backup is larger than {web.backup_bytes:,} bytes")
+                        raise RefusedError(
+                            413, f"the backup is too large: this server accepts at most {web.backup_bytes:,} bytes"
+                        )
                     file.write(part)
         except TimeoutError:
             raise RefusedError(408, "the upload of the backup took too long", "upload the backup again") from None
