@@ -123,7 +123,8 @@ def _values(table: type[Base], row: Mapping[str, Any]) -> dict[str, Any]:
     }
     columns = table.__table__.columns
     if found.keys() != set(columns.keys()):
-        raise InputError(_NOT_A_BACKUP, fix="restore the backup with the version of fluents that created it")
+        what = "this backup was created by another version of fluents"
+        raise InputError(what, fix="restore the backup with the version of fluents that created it")
     for column in columns:
         value, kinds = found[column.name], _KINDS[column.type.python_type]
         if type(value) not in (*kinds, type(None)) or (value is None and not column.nullable):
