@@ -61,7 +61,7 @@ def serving(store: str, *options: str) -> Iterator[tuple[dict[str, Any], subproc
 def test_a_new_project_prints_the_link_of_its_owner(run: Run, store: str, tea: Path) -> None:
     made = run("annotate", "new", "tea", tea, "--stages", "vet", "--store", store)
     assert made.status == 0, made.err
-    assert "2 items in stage 1" in made.out
+    assert "its first stage has 2 questions" in made.out
     assert "http://127.0.0.1:8766/?join#" in made.out
     again = run("annotate", "new", "tea", tea, "--stages", "vet", "--store", store)
     assert again.status == 2
@@ -195,7 +195,7 @@ def test_an_item_without_a_readable_answer_is_left_to_others(run: Run, store: st
         done = run("annotate", "model", served.link(), "--model", "shy", "--base-url", endpoint.base_url, "--no-cache")
         assert done.status == 0
         assert "1 answer could not be parsed" in done.err
-        assert "decided no items" in done.err
+        assert "the model answered no questions" in done.err
         assert served.client().next() is not None
 
 

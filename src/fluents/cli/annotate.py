@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fluents.records import Trace
 
 app = typer.Typer(
-    help="Let people annotate procedures in the browser, and export the result as a dataset. Needs the extra `web`.",
+    help="Let people annotate procedures on a web page, and export the results as a dataset. Needs the extra `web`.",
     no_args_is_help=True,
 )
 app.command()(model)
@@ -52,26 +52,27 @@ def new(
     design: DesignFile = None,
     guideline: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Text file with the guideline that annotators see beside every item."),
+        typer.Option(metavar="FILE", help="Text file with instructions. The page shows them beside every question."),
     ] = None,
     consent: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Text file with the terms that annotators must agree to before they begin."),
+        typer.Option(metavar="FILE", help="Text file with terms that people must agree to before they start."),
     ] = None,
     draft: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Traces with draft changes. People correct them in the stage `correct`. In `author` and `audit`, the "
-            "page lists entities of the draft that nobody has mentioned.",
+            help="File of traces that serve as a first draft, for example from `fluents track`. People correct this "
+            "draft in the stage correct. In author and audit, the page points out entities of the draft that are "
+            "still missing.",
         ),
     ] = None,
     system: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=FILE",
-            help="Predictions of a system, which people judge in the stages `judge` and `hallucinations`. Repeat for "
-            "several systems.",
+            help="File of traces that a system predicted, and a name for this system. People judge the predictions "
+            "in the stages judge and hallucinations. Repeat for several systems.",
         ),
     ] = None,
     seed: Seed = None,
@@ -79,14 +80,40 @@ def new(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a project, open its first stage, and print a link with which you join as its owner.
+    """Create a project, and print a link with which you join it as its owner.
 
-    The link works while `fluents annotate serve` runs. As the owner, you invite annotators, open the next stages and
-    export the results in the browser. You can also invite and export with the other commands.
+    Before you open the link, run `fluents annotate serve`. As the owner, you invite people, start one stage after
+    another and export the results.
 
-    People write changes in the stages author, audit (what is missing?) and correct (what is wrong in a draft?). They
-    remove wrong procedures, steps and changes in select, vet and the three clean stages. They group and expand names in
-    entities, attributes and expansions, rate entities in salience, and judge predictions in judge and hallucinations.
+    Each stage of a project asks one kind of question:
+
+    - select: Is this text worth annotating?
+
+    - author: What changes at each step?
+
+    - audit: Which changes are missing?
+
+    - vet: Is this change right?
+
+    - clean-procedures: Is this a procedure?
+
+    - clean-steps: Which lines are steps?
+
+    - clean-changes: Is this change certain, uncertain or impossible?
+
+    - entities: Which names mean the same entity?
+
+    - attributes: Which names mean the same attribute?
+
+    - expansions: Which paraphrases of a name fit?
+
+    - salience: How much does each entity matter, from 0 to 5?
+
+    - judge: Which predictions of a system are right, and what is missing?
+
+    - hallucinations: Did a system make this change up?
+
+    - correct: What is wrong in a draft?
 
     Example: `fluents annotate new soups recipes/ --stages author,vet --guideline guide.md`
 
@@ -102,7 +129,7 @@ def new(
         from fluents.web.annotation_projects import Projects
         from fluents.web.annotation_stages import ProjectStages
 
-        with step_progress("making items", 0) as progress:
+        with step_progress("preparing questions", 0) as progress:
             project = Projects(opened).create(
                 chosen, list(traces(sources)), drafts=drafts, systems=systems, progress=progress
             )
@@ -111,19 +138,19 @@ def new(
     if as_json:
         show_json({"project": project.name, "id": project.id, "items": stage.items, "link": link, "store": opened.name})
         return
-    print(f"created the project {project.name}: {counted(stage.items, 'item')} in stage 1")
+    print(f"created the project {project.name}: its first stage has {counted(stage.items, 'question')}")
     port = urlsplit(address).port if address.startswith(("http://127.0.0.1:", "http://localhost:")) else PORT
     options = [] if port == PORT else [f" --port {port}"]
     options += [] if store is None else [f" --store {store}"]
-    print(f"start the server: fluents annotate serve{''.join(options)}")
-    print(f"then open this link to join as owner: {link}")
+    print(f"to start the server, run: fluents annotate serve{''.join(options)}")
+    print(f"then open this link to join as the project's owner: {link}")
 
 
 def _system(given: str) -> tuple[str, str]:
     name, found, file = given.partition("=")
     if not (found and name and file):
         raise InputError(
-            f"`system` must have the form NAME=FILE, not {given!r:.100}", fix="for example: --system mine=mine.jsonl"
+            f"`system` must have the form NAME=FILE, but is {given!r:.100}", fix="for example: --system mine=mine.jsonl"
         )
     return name, file
 
@@ -138,20 +165,22 @@ def _read_traces(source: str) -> Iterator[Trace]:
 def serve(
     project: Annotated[
         str | None,
-        typer.Argument(metavar="PROJECT", help="Serve only this project. Default: all projects in the store."),
+        typer.Argument(metavar="PROJECT", help="Serve only this project. Default: all projects in --store."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = PORT,
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. The connection is not encrypted, so use an HTTPS proxy for other machines."
+            help="Address to listen on. Other machines should connect through an HTTPS proxy, because the server does "
+            "not encrypt."
         ),
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Also accept requests to the host NAME, such as the name of a proxy. Repeat for several.",
+            help="Also accept requests that were sent to the host NAME, such as annotate.example.org. Needed behind a "
+            "proxy. Repeat for several names.",
         ),
     ] = None,
     lease: Annotated[
@@ -159,23 +188,26 @@ def serve(
         typer.Option(
             metavar="MINUTES",
             min=0.05,
-            help="If an annotator leaves the page without deciding, give the item to others after MINUTES.",
+            help="A question is reserved for the person who has it open. If they leave the page without answering, "
+            "other people get the question after MINUTES.",
         ),
     ] = 15.0,
     open_page: Annotated[
         bool | None,
         typer.Option(
             "--open/--no-open",
-            help="Open the page in the browser, or do not. Default: open it if started from a terminal.",
+            help="Open the page in the browser, or do not. Default: open it if you run the command in a terminal.",
         ),
     ] = None,
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the address and the owners' links as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the address of the page and the links for owners as JSON.")
+    ] = False,
 ) -> None:
-    """Serve the annotation page and its API until you press Ctrl-C.
+    """Start a server with the page on which people annotate. It runs until you press Ctrl-C.
 
-    People can join only with a link. If a project has no owner yet, the command prints a link to join as its owner.
-    The page shows a decision as saved when the server has stored it.
+    People need a link to join a project. If a project has no owner yet, the command prints a link for its owner. You
+    can stop the server at any time: every answer that the page shows as saved is stored.
 
     Example: `fluents annotate serve`
 
@@ -212,7 +244,7 @@ def serve(
                 print(f"serving at {address}")
                 for name, link in links.items():
                     print(f"to join {name} as its owner, open {link}")
-                print(f"decisions are stored in {opened.name}\npress Ctrl-C to stop")
+                print(f"answers are stored in {opened.name}\npress Ctrl-C to stop")
             sys.stdout.flush()
             if open_page or (open_page is None and sys.stdout.isatty()):
                 import webbrowser
@@ -223,7 +255,7 @@ def serve(
         try:
             GuardedServer(create_annotation_app(opened, settings), announce).run(sockets=[listening])
         except KeyboardInterrupt:
-            tell("stopped; all decisions are stored")
+            tell("stopped; all answers are stored")
 
 
 app.command()(invite)
@@ -237,13 +269,16 @@ def export(
     format: Annotated[
         Literal["fluents", "openpi", "openpi-c", "openpi2", "history"],
         typer.Option(
-            help="Format of the file. openpi (a zip archive of four files), openpi-c and openpi2 are the formats of "
-            "these datasets. fluents is JSONL. history is every decision, with its author and time."
+            help="What to write. fluents: the annotated procedures as traces, in JSONL. openpi (a zip archive of four "
+            "files), openpi-c, openpi2: the same in the formats of these datasets. history: every answer, with its "
+            "author and time."
         ),
     ] = "fluents",
     pseudonymous: Annotated[
         bool,
-        typer.Option("--pseudonymous", help="With --format history, write pseudonyms such as A3 instead of names."),
+        typer.Option(
+            "--pseudonymous", help="With --format history: do not write names. The ids A1, A2, … replace them."
+        ),
     ] = False,
     output: Annotated[
         str,
@@ -253,9 +288,10 @@ def export(
     ] = "-",
     store: StoreOption = None,
 ) -> None:
-    """Write the results of a project so far. With `--format history`, write all its decisions instead.
+    """Write the results of a project so far to a file.
 
-    `fluents annotate import` creates a new project from a history.
+    With `--format history`, write every answer instead. `fluents annotate import` creates a new project from such a
+    file.
 
     Example: `fluents annotate export soups --format openpi-c -o soups.jsonl`
     """
@@ -285,15 +321,18 @@ def _counted(
 @app.command("import")
 def import_(
     file: Annotated[str, typer.Argument(help="File that `fluents annotate export --format history` wrote.")],
-    name: Annotated[str | None, typer.Option(help="Name of the new project. Default: the name in the file.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the new project. Default: the name of the exported project.")
+    ] = None,
     address: AddressOption = ADDRESS,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a project from an exported history, with all its decisions, and print a link for its owner.
+    """Create a project from an exported history, and print a link for its owner.
 
-    The members of the old project cannot sign in to the new one yet. To let a member in, send them the link that
-    `fluents annotate invite --member ID` prints. `fluents annotate status` shows the ids of the members.
+    The new project contains all answers and all people of the exported project, but these people need a link to sign
+    in. For each person, run `fluents annotate invite --member ID`, and send them the link that it prints.
+    `fluents annotate status` shows each person's ID.
 
     Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
     """

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from fluents import jsonl
 from fluents.cli.command import AsJson, show_json, step_progress, tell, with_options
-from fluents.cli.model_options import ModelOptions, open_model, report_parse_failures
+from fluents.cli.model_options import PANEL, ModelOptions, open_model, report_parse_failures
 from fluents.errors import InputError
 from fluents.text.names import counted
 
@@ -26,17 +27,19 @@ StageList = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
-        help="Stages in their order, separated by commas: select, author, audit, vet, clean-procedures, clean-steps, "
-        "clean-changes, entities, attributes, expansions, salience, judge, hallucinations, correct. vet:3 asks three "
-        "people about each item; without a number, a stage asks as many people as in the papers.",
+        help="Stages of the project in order, separated by commas, such as author,vet. A number after a stage says how "
+        "many people answer each question: vet:3 asks three. Default: 1, 2 or 3 people, as in the OpenPI papers.",
     ),
 ]
 DesignFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Read the stages and their settings from a JSON file instead of --stages."),
+    typer.Option(metavar="FILE", help="JSON file with the stages and all their settings, to use instead of --stages."),
 ]
 Seed = Annotated[
-    int | None, typer.Option(min=0, help="Seed for shuffling and sampling. Default: the seed in the design, or 0.")
+    int | None,
+    typer.Option(
+        min=0, help="Seed for shuffling and sampling questions. Default: the seed in the file of --design, otherwise 0."
+    ),
 ]
 
 
@@ -52,7 +55,7 @@ def project_design(
     from fluents.annotation.design import design_of, read_design
 
     if (stages is None) == (file is None):
-        raise InputError("give either `stages` or `design`, not both", fix="for example: --stages author,vet")
+        raise InputError("exactly one of `stages` and `design` is required", fix="for example: --stages author,vet")
     given: dict[str, Any] = {} if seed is None else {"seed": seed}
     for field, path in (("guideline", guideline), ("consent", consent)):
         if path is not None:
@@ -64,41 +67,67 @@ def project_design(
         return read_design(file).replace(name=name, **given)
 
 
+@dataclass(frozen=True)
+class AnnotatorModelOptions(ModelOptions):
+    """The model that annotates: unlike in other commands, an embedded one too."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Embedded model (tiny, small or base), or name of a language model at --base-url. Default: "
+            "$FLUENTS_MODEL if set, otherwise base.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+
+
 @with_options
 def model(
     link: Annotated[
         str,
         typer.Argument(
-            help="Link that `fluents annotate invite` printed. If the file of --token-file exists, the address of the "
-            "server is enough."
+            help="Link that `fluents annotate invite` printed. If the model has joined before with --token-file, the "
+            "address of the server is enough, such as http://127.0.0.1:8766."
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Name under which the model joins. Default: the name of the model."),
+        typer.Option(
+            metavar="NAME",
+            help='Name of the model among the members of the project. Default: the value of --model, or "embedded '
+            'model".',
+        ),
     ] = None,
     agree: Annotated[
-        bool, typer.Option("--agree", help="Agree to the terms of the project. Required if it has any.")
+        bool, typer.Option("--agree", help="Agree to the terms of the project. Required if the project has terms.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after N items.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop after N answers. Default: no limit.")
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Store the member's token in FILE. If FILE exists, sign in with its token instead of joining again.",
+            help="File for the token with which the model signs in again later. If FILE exists, the command signs in "
+            "with the token in it. Otherwise, it joins with LINK and writes the token to FILE.",
         ),
     ] = None,
     as_json: AsJson = False,
     *,
-    options: ModelOptions,
+    options: AnnotatorModelOptions,
 ) -> None:
-    """Let a model work as an annotator of a project, until no item of the open stage is left for it.
+    """Let a model join a project and answer questions like a human annotator.
 
-    Without --base-url, an embedded model (tiny, small or base) writes changes, and offline methods group names, accept
-    paraphrases and rate salience. A language model at --base-url can work in all stages. If an answer cannot be
-    parsed, the item is left to other annotators. You can stop with Ctrl-C and continue later.
+    The model answers the questions of the current stage until none is left for it. Questions that it fails to answer
+    are left to other annotators.
 
-    Example: `fluents annotate model "http://127.0.0.1:8766/?join#CODE" --model small`
+    An embedded model can work in the stages author, audit, correct, entities, attributes, expansions and salience. A
+    language model at --base-url can work in all stages.
+
+    You can stop with Ctrl-C. To be able to continue later, use --token-file.
+
+    Example: `fluents annotate model "http://127.0.0.1:8766/?join#CODE" --model small --token-file token.txt`
 
     Example: `fluents annotate model LINK --model NAME --base-url http://127.0.0.1:8080/v1`
     """
@@ -109,7 +138,7 @@ def model(
     with (
         _annotator(options) as annotator,
         _joined(link, name or options.model or "embedded model", token_file) as project,
-        report_parse_failures("these items are left to other annotators") as failures,
+        report_parse_failures("left to other annotators") as failures,
     ):
         total = _begin(project, agree, limit)
         left_out: list[str] = []
@@ -138,7 +167,7 @@ def model(
     if as_json:
         show_json({"decided": decided, "left_out": len(failures)})
     else:
-        tell(f"decided {counted(decided, 'item')}")
+        tell(f"the model answered {counted(decided, 'question')}")
 
 
 @contextmanager
@@ -150,7 +179,7 @@ def _annotator(options: ModelOptions) -> Iterator[ModelAnnotator]:
         if options.base_url is not None and options.model is not None:
             raise InputError(
                 f"`base_url` has no effect, because {options.model} is an embedded model",
-                fix="set `model` to the name of a model at the endpoint",
+                fix="leave out `base_url`, or set `model` to the name of a model at this URL",
             )
         with open_model_annotator(model=options.model) as annotator:
             yield annotator
@@ -183,7 +212,7 @@ def _begin(project: RemoteProject, agree: bool, limit: int | None) -> int:
         if not agree:
             terms = str(me["consent"])[:5000]
             raise InputError(
-                f"annotators of this project must agree to these terms:\n\n{terms}\n", fix="if you agree, add --agree"
+                f"all annotators of this project must agree to its terms:\n\n{terms}\n", fix="if you agree, add --agree"
             )
         project.consent()
     number = me["stage"]["number"] if me["stage"] else None

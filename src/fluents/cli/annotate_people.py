@@ -23,20 +23,20 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="Where projects are stored: a file, or a database such as postgresql://user@host/database. Default: "
-        "$FLUENTS_STORE if set, otherwise a file in your data folder.",
+        help="Where projects are stored: an SQLite file, or a database such as postgresql://user@host/database. "
+        "Default: $FLUENTS_STORE if set, otherwise the file annotation.sqlite in your data folder.",
     ),
 ]
 ProjectArgument = Annotated[
     str | None,
-    typer.Argument(metavar="PROJECT", help="Name of the project. You can leave it out if there is only one."),
+    typer.Argument(metavar="PROJECT", help="Name of the project. You can leave it out if you have only one."),
 ]
 AddressOption = Annotated[
     str,
     typer.Option(
         "--address",
         metavar="URL",
-        help="Address at which annotators open the page. The printed link begins with it.",
+        help="Address of the server, as people enter it in their browser. The printed link begins with it.",
     ),
 ]
 
@@ -60,8 +60,8 @@ def invite(
     role: Annotated[
         Literal["annotator", "adjudicator", "owner"],
         typer.Option(
-            help="Role of the people who join with the link. Adjudicators can also settle disagreements; owners can do "
-            "everything."
+            help="Role of the people who join with the link. Annotators answer questions. Adjudicators can also settle "
+            "disagreements. Owners can do everything."
         ),
     ] = "annotator",
     uses: Annotated[int, typer.Option(min=1, max=1000, help="How many people can join with the link.")] = 1,
@@ -69,15 +69,15 @@ def invite(
         str | None,
         typer.Option(
             metavar="ID",
-            help="Make the link for an existing member who can no longer sign in. ID is their id, such as A3, which "
-            "`fluents annotate status` shows.",
+            help="Make a link for a person who joined before but can no longer sign in. ID is A1 for the first person "
+            "who joined, A2 for the second, and so on: see `fluents annotate status`.",
         ),
     ] = None,
     address: AddressOption = ADDRESS,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a link with which people join a project. It works for 30 days.
+    """Print a link with which people can join a project. The link works for 30 days.
 
     Example: `fluents annotate invite soups --uses 20 --address https://annotate.example.org`
     """
@@ -97,24 +97,29 @@ def revoke(
     project: ProjectArgument = None,
     member: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="End the access of a member. ID is their id, such as A3. Repeat for several."),
+        typer.Option(
+            metavar="ID", help="Person who must not sign in any more. ID is A1, A2 and so on. Repeat for several."
+        ),
     ] = None,
     invitation: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Revoke a link, so that nobody else can join with it. Repeat for several."),
+        typer.Option(
+            metavar="ID", help="Link with which nobody else can join any more. ID has 16 digits. Repeat for several."
+        ),
     ] = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """End the access of members, or revoke links. This takes effect at once; decisions are kept.
+    """End people's access to a project, or revoke links. This takes effect at once.
 
-    `fluents annotate status` shows the ids. Ending the access of a member does not revoke the link they joined with.
-    `fluents annotate invite --member ID` lets a member in again.
+    `fluents annotate status` shows the ids of people and links. The answers of a person stay in the project. If a
+    link still works, a person without access could use it to join again as somebody new, so also revoke the link. To
+    let a person in again, run `fluents annotate invite --member ID`.
 
     Example: `fluents annotate revoke soups --member A3`
     """
     if not member and not invitation:
-        raise InputError("nothing to revoke", fix="set `member` or `invitation`")
+        raise InputError("neither a person nor a link was named", fix="set `member` or `invitation` to an id")
     with opened_beside(store) as opened:
         from fluents.web.annotation_members import Members
         from fluents.web.annotation_places import Places
@@ -129,12 +134,16 @@ def revoke(
     if as_json:
         show_json({"project": found.name, "members": member or [], "invitations": invitation or []})
     else:
-        print("".join(f"revoked the invitation {one}\n" for one in invitation or ()), end="")
+        print("".join(f"revoked the link {one}\n" for one in invitation or ()), end="")
         print("".join(f"ended the access of {one}\n" for one in member or ()), end="")
 
 
 def status(project: ProjectArgument = None, store: StoreOption = None, as_json: AsJson = False) -> None:
-    """Show how many items of each stage are decided, what each member has decided, and the open invitations.
+    """Show how far a project is, who has joined it, and which links people can still join with.
+
+    In the first table, an item is a question, and an item is decided when enough people have answered it. In the second
+    table, done is the number of questions that a person has answered, and access says whether the person can sign in.
+    In the third table, uses is the number of people who can still join with a link.
 
     Example: `fluents annotate status soups`
     """

@@ -16,44 +16,65 @@ def simulate(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Gold traces, which the annotators know: a dataset split such as fluents:dev, or a file.",
+            help="Gold traces, from which the simulated annotators know the right answers: a dataset split such as "
+            "fluents:dev, or a file.",
         ),
     ],
     stages: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="Stages in their order, separated by commas, as in `fluents annotate new`."),
+        typer.Option(
+            metavar="LIST",
+            help="Stages of the project in order, separated by commas, such as author,vet:3. `fluents annotate new "
+            "--help` lists all stages.",
+        ),
     ] = None,
     design: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Read the stages and their settings from a JSON file instead of --stages."),
+        typer.Option(
+            metavar="FILE", help="JSON file with the stages and all their settings, to use instead of --stages."
+        ),
     ] = None,
     annotators: Annotated[int, typer.Option(min=1, max=1000, help="Number of simulated annotators.")] = 5,
     miss: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the true changes that an annotator does not write.")
+        float,
+        typer.Option(min=0, max=1, help="Share of the gold changes that an annotator does not write, from 0 to 1."),
     ] = 0.3,
     invent: Annotated[
-        float, typer.Option(min=0, max=1, help="Number of wrong changes that an annotator writes per true change.")
+        float, typer.Option(min=0, max=1, help="Wrong changes that an annotator writes per gold change, from 0 to 1.")
     ] = 0.05,
     flip: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the questions to which an annotator gives a wrong answer.")
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of the questions (such as whether a change is right) that an annotator answers wrongly, from 0 "
+            "to 1.",
+        ),
     ] = 0.1,
     table: Annotated[
         bool,
         typer.Option(
             "--table",
-            help="Also simulate author, vet and the clean stages with 1 to 7 judges and error rates of 5 to 30 %.",
+            help="Also print a table for each of the stages author, vet, clean-procedures, clean-steps and "
+            "clean-changes. It shows precision and recall if 1 to 7 people answer each question and make errors in "
+            "5, 10, 20 or 30 % of the cases.",
         ),
     ] = False,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Use only the first N procedures.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Use only the first N procedures. Default: all.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a project, to find out how many annotators it needs. Nothing is stored.
+    """Simulate a project, to find out how many people it needs. Nothing is stored.
 
-    The simulated annotators know the gold and make errors at the rates that you set. For each stage, the command prints
-    how well they agree, and the precision and recall of what the stage keeps. Some stages remove wrong procedures,
-    steps or changes. To test these, the command first adds wrong ones in the shares found in OpenPI: 15 % of the
-    procedures, 7.4 % of the steps and 32 % of the changes. It adds no changes if annotators write them themselves.
+    The simulated annotators know the right answers, but make errors as often as you say with --miss, --invent and
+    --flip. For each stage, the command prints how well they agree, and the precision and recall of the changes, steps
+    or procedures that are left after it.
+
+    Some stages remove wrong procedures, steps or changes. To test these stages, the command first adds wrong ones, as
+    many as OpenPI contains: 15 % of the procedures, 7.4 % of the steps and 32 % of the changes. If the annotators write
+    the changes themselves (stage author), it adds no wrong changes.
 
     Example: `fluents annotate simulate fluents:dev --stages author,vet --annotators 5 --flip 0.2 --table`
     """
@@ -65,7 +86,7 @@ def simulate(
     from fluents.data.file_formats import read_traces
 
     if (stages is None) == (design is None):
-        raise InputError("give either `stages` or `design`, not both", fix="for example: --stages author,vet")
+        raise InputError("exactly one of `stages` and `design` is required", fix="for example: --stages author,vet")
     chosen = design_of("simulation", stages or "") if design is None else read_design(design)
     rates = [ErrorRates(miss=miss, invent=invent, flip=flip)] * annotators
     with step_progress("simulating", len(chosen.stages)) as progress:

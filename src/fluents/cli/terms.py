@@ -62,6 +62,24 @@ TERMS = (
         "OpenPI",
         "three papers (2020, 2023 and 2024), each with a dataset of procedures whose changes people annotated.",
     ),
+    Term(
+        "Annotation project",
+        r"\b[Pp]rojects?\b",
+        "procedures that people annotate on a web page, stage by stage. Each stage asks one kind of question, for "
+        "example whether a change is right. A single question is an item. The people and models that have joined a "
+        "project are its members.",
+    ),
+    Term(
+        "Annotator, adjudicator, owner",
+        r"annotators? (of|in) (a|the) project|[Aa]djudicator|\b[Oo]wners?\b|--role",
+        "the roles of the members of a project. Annotators answer questions. Adjudicators can also settle "
+        "disagreements. Owners can also invite people, start the next stage and export the results.",
+    ),
+    Term(
+        "History",
+        r"\b[Hh]istory\b",
+        "a file with all answers of an annotation project. It says who gave each answer, and when.",
+    ),
     Term("Few-shot examples", "few-shot", "solved examples in a prompt. They show the model how to answer."),
     Term(
         "PDDL",
