@@ -424,6 +424,58 @@ def test_the_draft_comes_from_the_server_after_the_blind_pass_and_stays(
         expect(ann.tab.locator(".written.kept")).to_have_count(3)
 
 
+def test_the_owner_invites_revokes_and_ends_access(browser: Browser, server: ServedProject) -> None:
+    served = project_beside(server, "vet", {}, FRIED.replace(procedure=TEA))
+    allowed = {"permissions": ["clipboard-read", "clipboard-write"]}
+    with at_work(browser, served, "Olga", "owner", view="progress", **allowed) as olga:
+
+        def make_link() -> str:
+            to(olga.tab, "Make a link")
+            olga.press("Enter")
+            link = olga.tab.locator(".made .secret")
+            expect(link).to_be_visible()
+            to(olga.tab, "Copy")
+            olga.press("Enter")
+            expect(olga.tab.get_by_role("button", name="Copied ✓")).to_be_visible()
+            copied = str(olga.tab.evaluate("navigator.clipboard.readText()"))
+            assert copied == link.inner_text()
+            return copied
+
+        first = make_link()
+        with visiting(browser, served.address, first.removeprefix(served.address)) as tab:
+            expect(tab.locator("form")).to_contain_text(f"the project {served.project.name} as an annotator")
+            ann = Person(tab, "Ann")
+            ann.join()
+            ann.has_item()
+            links = olga.tab.get_by_role("list", name="Links that still work")
+            second = make_link()
+            expect(links.get_by_role("listitem")).to_have_count(1)
+            to(olga.tab, "Revoke: Link for one annotator")
+            olga.press("Enter")
+            expect(links.get_by_role("listitem")).to_have_count(0)
+            with visiting(browser, served.address, second.removeprefix(served.address)) as late:
+                expect(late.get_by_role("alert")).to_contain_text("revoked")
+            olga.tab.locator("#ended-member").select_option("A2")
+            to(olga.tab, "End access")
+            olga.press("Enter", "Shift+Tab", "Enter")
+            expect(olga.tab.get_by_role("region", name="People")).to_contain_text("A2, no access")
+            tab.reload()
+            expect(tab.get_by_label("Token")).to_be_visible()
+
+
+def test_when_all_stages_are_done_the_page_says_so_and_looks_no_more(browser: Browser, server: ServedProject) -> None:
+    served = project_beside(server, "vet", {"judges": 1}, FRIED.replace(procedure=IDEAS))
+    with at_work(browser, served) as ann:
+        for _ in FRIED.changes:
+            ann.has_item()
+            ann.press("y")
+        expect(ann.tab.locator(".rest")).to_contain_text("The page checks for new items by itself")
+        served.client("owner").call("POST", "/stages/open", {})
+        ann.tab.get_by_role("button", name="Check now").click()
+        expect(ann.tab.locator(".rest")).to_have_text("All stages are done. Thank you!")
+    served.close()
+
+
 def test_names_are_grouped_by_dragging_too(browser: Browser, server: ServedProject) -> None:
     served = project_beside(server, "entities", {}, FRIED.replace(procedure=FRIED.procedure.replace(id="g")))
     with at_work(browser, served) as ann:

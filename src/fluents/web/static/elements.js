@@ -39,6 +39,26 @@ export function button(label, act, properties = {}) {
   return made;
 }
 
+/** A button that copies a text. Browsers offer the clipboard only to pages that came encrypted or from this machine. */
+export function copyButton(text) {
+  const made = button("Copy", async () => {
+    if (navigator.clipboard) await navigator.clipboard.writeText(text);
+    else copySelected(text, made);
+    made.textContent = "Copied ✓";
+    setTimeout(() => (made.textContent = "Copy"), 3000);
+  });
+  return made;
+}
+
+function copySelected(text, near) {
+  const box = h("textarea", { value: text, readonly: true, class: "unseen" });
+  near.after(box);
+  box.select();
+  document.execCommand("copy");
+  box.remove();
+  near.focus();
+}
+
 /** A link within the page. */
 export const link = (href, ...children) => h("a", { href }, ...children);
 

@@ -24,6 +24,7 @@ export function showJoin(page) {
   const code = location.hash.slice(1);
   const invitation = h("input", { id: "invitation", value: code, required: true, autocomplete: "off" });
   const name = h("input", { id: "name", required: true, maxlength: 100, autocomplete: "name", "data-begin": true });
+  const about = h("p", {}, "You were invited to annotate. Enter a name by which the owner of the project knows you.");
   page.replaceChildren(entrance("Join", async (form) => {
     const joined = await post("/annotation/join", { invitation: invitation.value.trim(), name: name.value.trim() });
     history.replaceState({}, "", "?join"); // the invitation need not stay in the address
@@ -33,10 +34,21 @@ export function showJoin(page) {
       h("p", {}, h("code.secret", { tabindex: 0 }, joined.token)), h("p.actions", {}, start));
     start.focus();
   },
-  h("p", {}, "You were invited to annotate. Enter a name by which the owner of the project knows you."),
+  about,
   h("label.field", { for: "name" }, "Your name ", name),
   h("label.field", { for: "invitation", hidden: code !== "" }, "Invitation ", invitation),
   h("p.actions", {}, h("button.primary", { type: "submit" }, "Join"), button("Sign in with a token", () => showSignIn(page), { kind: "plain" }))));
+  if (code) tellAbout(code, about, name).catch((error) => explain(error, about));
+}
+
+/** Which project the invitation is for, and what the person may do there. Members who come back keep their name. */
+async function tellAbout(code, about, box) {
+  const { project, role, name } = await post("/annotation/join/about", { invitation: code });
+  about.replaceChildren("You were invited to the project ", h("b", {}, h("bdi", {}, project)), ` as an ${role}. `,
+    ...(name ? ["You come back as ", h("bdi", {}, name), "."] : ["Enter a name by which the owner of the project knows you."]));
+  if (!name) return;
+  box.value = name;
+  box.readOnly = true;
 }
 
 export function showSignIn(page) {

@@ -2,6 +2,7 @@
 
 import { address, get, post, replace } from "../api.js";
 import { button, confirmed, counted, duration, explain, h, tell } from "../elements.js";
+import { accessBox } from "./access.js";
 import { moment } from "./audit.js";
 import { kindName } from "./forms.js";
 
@@ -17,7 +18,7 @@ const cells = (...values) => values.map((value, at) => (at === 0 ? h("th", { sco
 
 export function showProgress(page, app) {
   const stages = h("div"), agreement = h("div"), outcome = h("div"), people = h("div");
-  const invite = invitations();
+  const access = accessBox(refresh);
   const onwards = nextStage(app, refresh);
   const settled = new Map(); // the agreement in stages that are done does not change
   let timer, isOver = false, latest = [];
@@ -26,7 +27,7 @@ export function showProgress(page, app) {
     h("section", {}, h("h2", {}, "Stages"), stages, onwards.element),
     h("section", {}, h("h2", {}, "Agreement"), agreement),
     h("section", {}, h("h2", {}, "Outcome"), outcome),
-    h("section", {}, h("h2", {}, "People"), people, invite.element),
+    h("section", {}, h("h2", {}, "People"), people, access.element),
     h("section", {}, h("h2", {}, "Guideline"), guidelineBox(app)),
     h("section", {}, h("h2", {}, "Export"), exports()));
 
@@ -49,7 +50,6 @@ export function showProgress(page, app) {
     const opened = all.filter((stage) => stage.state !== "waiting");
     const everybody = await get("/annotation/people");
     const names = new Map(everybody.map((one) => [one.pseudonym, one.name]));
-    invite.know(everybody);
     onwards.know(all);
     stages.replaceChildren(stageTable(all, opened, latest)); // how far it is, is known at once; agreement takes longer
     await Promise.all([
@@ -60,6 +60,7 @@ export function showProgress(page, app) {
       }),
       draw(outcome, async () => outcomeTables(await get("/annotation/outcome"))),
       draw(people, async () => [peopleTable(everybody, await get("/annotation/pay"))]),
+      access.know(everybody),
     ]);
   }
   async function regularly() {
@@ -130,7 +131,7 @@ function peopleTable(everybody, pay) {
   const money = (amount) => (amount === null || amount === undefined ? "—" : `${amount.toFixed(2)} ${pay.currency ?? ""}`);
   return table("People", ["Name", "Role", "Items", "Items today", "Time", "Pay", "Pay per hour", "Last decision"], everybody.map((one) => {
     const { seconds, amount, per_hour: hourly } = paid.get(one.pseudonym) ?? {};
-    return h("tr", {}, cells([h("bdi", {}, one.name), h("small", {}, ` ${one.pseudonym}`)], one.role, String(one.done), String(one.today), seconds ? duration(seconds) : "—", money(amount), money(hourly), one.last ? moment(one.last) : "—"));
+    return h("tr", {}, cells([h("bdi", {}, one.name), h("small", {}, ` ${one.pseudonym}${one.access ? "" : ", no access"}`)], one.role, String(one.done), String(one.today), seconds ? duration(seconds) : "—", money(amount), money(hourly), one.last ? moment(one.last) : "—"));
   }));
 }
 
@@ -150,26 +151,6 @@ function nextStage(app, refresh) {
     know(all) {
       if (all.every(({ state }) => state === "done")) open.remove();
       else open.textContent = all.some(({ state }) => state === "waiting") ? "Open the next stage" : "Close the last stage";
-    },
-  };
-}
-
-/** Links for new people, and for those who lost their way in: they stay who they are. */
-function invitations() {
-  const uses = h("input", { id: "invited-uses", type: "number", min: 1, max: 1000, value: 1 });
-  const many = h("label", { for: "invited-uses" }, "for how many people ", uses);
-  const again = h("optgroup", { label: "Member who lost the token" });
-  const whom = h("select", { id: "invited-role", onchange: () => (many.hidden = whom.value.startsWith("A")) }, ["annotator", "adjudicator", "owner"].map((role) => h("option", { value: role }, `New ${role}`)), again);
-  const made = h("p.made", { role: "status" });
-  const element = h("div.invite", {}, h("p.actions", {}, h("label", { for: "invited-role" }, "Invite ", whom), many,
-    button("Make a link", async () => {
-      const { link } = await post("/annotation/invitations", many.hidden ? { member: whom.value } : { role: whom.value, uses: Number(uses.value) });
-      made.replaceChildren("Copy this link now and send it, because it is not shown again: ", h("code.secret", { tabindex: 0 }, link));
-    })), made);
-  return {
-    element,
-    know(people) {
-      if (again.children.length !== people.length) again.replaceChildren(...people.map(({ pseudonym, name }) => h("option", { value: pseudonym }, `${name} (${pseudonym})`)));
     },
   };
 }

@@ -25,7 +25,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   page.append(h(`div.desk${gridFirst ? ".grid-first" : ""}`, {}, h("div.work", {}, bar, place), beside));
 
   let current = null, form = null, ahead = [], past = [], isOver = false, done = app.me.mine.done;
-  let shownAt = 0, seconds = 0, timers = [], filling = false, refusal = null, countedAt = -Infinity;
+  let shownAt = 0, seconds = 0, timers = [], filling = false, refusal = null, countedAt = -Infinity, isDone = false;
   const decided = new Set(); // two answers of the server may have brought the same item; one of them is late
 
   outbox.inHand = () => [current, ...ahead].filter(Boolean).map(({ item }) => item.id);
@@ -93,12 +93,13 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   }
   function nothingLeft() {
     const isFree = document.activeElement === document.body || place.contains(document.activeElement);
-    const now = button("Check now", lookForMore);
+    isDone = app.me.stages.every(({ state }) => state === "done");
+    const now = isDone ? null : button("Check now", lookForMore);
     const isPrepared = !app.me.stage && app.me.stages.some(({ state }) => state === "waiting");
     const words = app.me.stage ? "No items are left for you at the moment. Thank you!" : isPrepared ? "The next stage is being prepared." : "All stages are done. Thank you!";
     const onwards = app.me.member.role === "owner" ? link("?progress", "Go to Progress") : null; // only owners open stages
-    wait(`${words} The page checks for new items by itself.`, h("p.actions", {}, now, onwards));
-    if (isFree) now.focus();
+    wait(isDone ? words : `${words} The page checks for new items by itself.`, h("p.actions", {}, now, onwards));
+    if (isFree) (now ?? onwards)?.focus();
   }
 
   /** Decide the item on the desk, and put the next one there. */
@@ -234,7 +235,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     tell();
   }
   async function lookForMore() {
-    if (current || document.hidden || outbox.entries().length) return;
+    if (current || document.hidden || outbox.entries().length || isDone) return;
     await fill();
   }
   const regularly = (act, pause) => setInterval(() => act().catch(() => {}), pause * 1000); // no connection: again later
