@@ -97,11 +97,17 @@ def test_a_person_who_ignores_the_draft_does_not_move() -> None:
     assert (found.moved, found.adopted, found.given_up) == (0, 0, 0)
 
 
-def test_an_adjudicator_is_not_paid_for_the_changes_of_others() -> None:
-    design = one_stage("author", pay={"per_item": 0.5, "per_change": 1})
+@pytest.mark.parametrize("price", [0.0, 0.2])
+def test_rulings_and_checks_earn_nothing_unless_the_design_says_so(price: float) -> None:
+    design = one_stage("author", pay={"per_item": 0.5, "per_change": 1, "per_ruling": price})
     [item] = items(design, 1, [BARE])
     notebook = Notebook()
     notebook.note(item, "A", {"changes": [shown(BOILED), shown(POURED)]})
     notebook.note(item, "B", {"changes": [shown(BOILED), shown(POURED)]}, adjudicates=True)
+    notebook.note(item, "C", {"changes": [shown(BOILED)]}, checks=True)
     paid = pay_of(design, [item], notebook.decisions)
-    assert [(one.author, one.changes, one.amount) for one in paid] == [("A", 2, 2.5), ("B", 0, 0.5)]
+    assert [(one.author, one.items, one.changes, one.amount) for one in paid] == [
+        ("A", 1, 2, 2.5),
+        ("B", 1, 0, price),
+        ("C", 1, 0, price),
+    ]

@@ -223,13 +223,13 @@ def test_two_author_three_vet_and_clean_and_three_datasets_come_out(browser: Bro
             made += one.decide_all(steps)
 
         open_next_stage(olga, 5)
-        doubts = {"whole before and cracked": {"Ann": "1", "Ben": "2"}, "in the stomach": {"Ann": "3", "Ben": "1"}}
+        doubts = {"whole before and cracked": {"Ann": "1", "Ben": "2"}, "in the stomach": {"Ben": "1", "Cem": "3"}}
 
         def certainty(who: Person) -> None:
             said = next((keys for words, keys in doubts.items() if words in who.sentence), {})
             who.press(said.get(who.name, "1"))
 
-        for one in (ann, ben):
+        for one in (ann, ben, cem):  # each change is judged by two who did not write it, if there are two
             made += one.decide_all(certainty)
 
         open_next_stage(olga, 6)

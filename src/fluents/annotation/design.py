@@ -79,6 +79,8 @@ class Pay(Record):
     """How many changes of a step are paid at the first price."""
     per_change_after: Annotated[float, Field(ge=0)] | None = None
     """The price of every further change of the step; None for the same price."""
+    per_ruling: Annotated[float, Field(ge=0)] = 0.0
+    """What an adjudicator's ruling or an expert's check earns, in place of the other prices."""
     currency: Annotated[str, Field(max_length=12)] = "USD"
 
 

@@ -55,7 +55,8 @@ def written_in(answer: FormAnswer) -> list[Mapping[str, Any]]:
 def pay_of(design: ProjectDesign, items: Iterable[Item], decisions: Iterable[Decision]) -> list[PersonPay]:
     """What each person earned with the decisions that count; decisions that were undone or replaced earn nothing.
 
-    A ruling earns the price of the item only. The time of all decisions counts, undone or not: it was spent.
+    Rulings and experts' checks have a price of their own, which is zero in most designs. The time of all decisions
+    counts, undone or not: it was spent.
     """
     by_id = {item.id: item for item in items}
     made = [decision for decision in decisions if decision.item in by_id]
@@ -68,11 +69,12 @@ def pay_of(design: ProjectDesign, items: Iterable[Item], decisions: Iterable[Dec
     for decision in latest(made):
         count = counts.setdefault(decision.author, Counter())
         count["items"] += 1
-        answer = {} if decision.adjudicates else decision.answer  # the changes that a ruling accepts are the authors'
-        count["changes"] += len(written_in(answer))
+        is_ruling = decision.adjudicates or decision.checks
+        count["changes"] += 0 if is_ruling else len(written_in(decision.answer))  # those of a ruling are the authors'
         pay = design.stage(by_id[decision.item].stage).pay
         if pay is not None:
-            amounts[decision.author] = amounts.get(decision.author, 0.0) + pay_for(pay, answer)
+            earned = pay.per_ruling if is_ruling else pay_for(pay, decision.answer)
+            amounts[decision.author] = amounts.get(decision.author, 0.0) + earned
     currency = next((stage.pay.currency for stage in design.stages if stage.pay is not None), None)
     return [
         PersonPay(
