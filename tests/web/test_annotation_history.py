@@ -15,9 +15,11 @@ if os.environ.get("CI") != "true":
     pytest.importorskip("sqlalchemy", reason="the web application: pip install 'fluents[web]'")
 
 from annotated import TEA, new_decision
-from fluents.annotation.design import design_of
+from fluents.annotation.design import ProjectDesign, StageDesign, design_of
+from fluents.annotation.items import change_payload
 from fluents.errors import InputError
 from fluents.records import StateChange
+from fluents.web.annotation_blind_passes import keep_blind_pass
 from fluents.web.annotation_decisions import Decisions, Judgement
 from fluents.web.annotation_export import results
 from fluents.web.annotation_history import history_lines, read_history
@@ -54,6 +56,24 @@ def filled(store: Store) -> Project:
     assert lease is not None
     scores = dict.fromkeys(lease.item.payload["entities"], 3)
     decisions.give(people[1], Judgement(new_decision(), lease.item.id, {"scores": scores}))
+    return project
+
+
+def corrected(store: Store) -> Project:
+    """Two wrote blind, one of them corrected the draft as well; now the changes are vetted."""
+    projects, members, places = Projects(store), Members(store), Places(store)
+    first = StageDesign(kind="correct", judges=2, blind_first=True)
+    design = ProjectDesign(name="Corrected pots", stages=(first, StageDesign(kind="vet")))
+    project = projects.create(design, [TEA.replace(changes=CHANGES[:1])])
+    people = [members.join(members.invite(project.id), f"P{n}")[0] for n in range(2)]
+    blind = [change_payload(CHANGES[2])]
+    for member in people:
+        lease = places.next(member)
+        assert lease is not None
+        keep_blind_pass(store, member, lease.item.id, blind)
+    answer = {"changes": [{**change_payload(CHANGES[0]), "from": 0}, {**blind[0], "from": None}]}
+    Decisions(store, places).give(people[0], Judgement(new_decision(), lease.item.id, answer))
+    ProjectStages(store).open_next(project, force=True)
     return project
 
 
@@ -158,11 +178,11 @@ VALUES: st.SearchStrategy[object] = st.one_of(
 )
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+@pytest.fixture(scope="module", params=[filled, corrected])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     """A history."""
     with Store(tmp_path_factory.mktemp("filled") / "annotation.sqlite") as store:
-        return list(history_lines(store, filled(store)))
+        return list(history_lines(store, request.param(store)))
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,7 @@ def check_answer(item: Item, answer: Any) -> dict[str, Any]:
 
 def is_blind_first(item: Item) -> bool:
     """Whether people write what they think before they see the item's draft."""
-    return item.kind == "correct" and bool(item.payload["blind_first"])
+    return item.kind == "correct" and bool(item.payload.get("blind_first"))
 
 
 def check_blind_pass(item: Item, changes: Any) -> list[dict[str, Any]]:

@@ -137,11 +137,13 @@ def read_history(store: Store, lines: Iterable[tuple[str, bytes]], name: str | N
 def _keep_authors(session: Session, project: Project) -> None:
     """Of the stage that is open: in the others, nobody judges any more."""
     now = stage_now(session, project.id)
-    if now is not None and (written := written_before(session, project, now.number)):
+    if now is None:
+        return
+    with wrong_shape_is_input_error(NOT_A_HISTORY, project.name, EXPORT_AGAIN):  # items may ask anything
+        written = written_before(session, project, now.number)
         items = items_of(session, project.id, now.number)
-        with wrong_shape_is_input_error(NOT_A_HISTORY, project.name):
-            while block := list(islice(items, BLOCK)):
-                insert_authors(session, project.id, block, written)
+        while written and (block := list(islice(items, BLOCK))):
+            insert_authors(session, project.id, block, written)
 
 
 class _Reader:
