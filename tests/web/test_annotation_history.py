@@ -67,12 +67,11 @@ def corrected(store: Store) -> Project:
     project = projects.create(design, [TEA.replace(changes=CHANGES[:1])])
     people = [members.join(members.invite(project.id), f"P{n}")[0] for n in range(2)]
     blind = [change_payload(CHANGES[2])]
+    [item] = {lease.item.id for lease in map(places.next, people) if lease is not None}
     for member in people:
-        lease = places.next(member)
-        assert lease is not None
-        keep_blind_pass(store, member, lease.item.id, blind)
+        keep_blind_pass(store, member, item, blind)
     answer = {"changes": [{**change_payload(CHANGES[0]), "from": 0}, {**blind[0], "from": None}]}
-    Decisions(store, places).give(people[0], Judgement(new_decision(), lease.item.id, answer))
+    Decisions(store, places).give(people[0], Judgement(new_decision(), item, answer))
     ProjectStages(store).open_next(project, force=True)
     return project
 
