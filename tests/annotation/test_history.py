@@ -177,8 +177,8 @@ def test_the_command_reads_a_history(vetted: StageOutcome, tmp_path: Path, run: 
     done = run("eval", "agreement", "--gold", path, "--stage", "1", "--raters", "A,B", "--json")
     assert done.json["scores"]["agreement"]["share"] == 0.8
     for arguments, message in (
-        (("--stage", "2"), "stage 2 has no items"),
-        (("--stage", "1", "--raters", "D"), "'D' made no decision"),
+        (("--stage", "2"), "no questions of stage 2"),
+        (("--stage", "1", "--raters", "D"), "no annotator 'D' answered"),
         (("--stage", "1", "--pred", path), "--pred works only without --stage"),
     ):
         done = run("eval", "agreement", "--gold", path, *arguments)

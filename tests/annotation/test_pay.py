@@ -58,7 +58,7 @@ def test_without_prices_there_is_no_amount() -> None:
 
 def test_a_project_pays_in_one_currency() -> None:
     stages = [StageDesign(kind="vet", pay=Pay(currency=name)) for name in ("USD", "EUR")]
-    with pytest.raises(ValueError, match="same `currency`"):
+    with pytest.raises(ValueError, match="`currency` must be the same"):
         ProjectDesign(name="tea", stages=tuple(stages))
 
 

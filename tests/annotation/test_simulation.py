@@ -88,7 +88,7 @@ def test_pay_is_summed_by_stage(gold: list[Trace]) -> None:
 
 
 def test_too_few_people_or_procedures_are_an_error(gold: list[Trace]) -> None:
-    with pytest.raises(InputError, match="at least 3 annotators, but there are only 2"):
+    with pytest.raises(InputError, match="at least 3 annotators, but only 2 are simulated"):
         simulate(design_of("test", "author,vet"), gold, PERFECT[:2])
     with pytest.raises(InputError, match="no procedures"):
         simulate(design_of("test", "vet"), [], PERFECT)

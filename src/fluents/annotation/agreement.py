@@ -152,7 +152,9 @@ def history_agreement(
     known = dict.fromkeys(author for one in found for author in one.by_author)
     if unknown := [rater for rater in raters if rater not in known]:
         choices = ", ".join(known) or "none"
-        raise InputError(f"{unknown[0]!r} made no decision in stage {stage}", fix=f"choose from: {choices}")
+        raise InputError(
+            f"no annotator {unknown[0]!r} answered a question in stage {stage}", fix=f"choose from: {choices}"
+        )
     chosen = [
         ItemAnswers(one.item, {name: said for name, said in one.by_author.items() if not raters or name in raters})
         for one in found
@@ -179,7 +181,11 @@ def _of_stage(path: str | Path, stage: int) -> tuple[list[Item], list[Decision]]
             elif isinstance(record, HistoryDecision):
                 decisions.append(record.decision)
     if not items:
-        raise InputError(f"stage {stage} has no items in this history", where=path, fix="choose another stage")
+        raise InputError(
+            f"this history contains no questions of stage {stage}",
+            where=path,
+            fix="choose a stage that was open before the history was exported",
+        )
     known = {item.id: item for item in items}
     made = [decision for decision in decisions if decision.item in known]
     for decision in made:

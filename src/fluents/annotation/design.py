@@ -115,9 +115,9 @@ class StageDesign(Record):
             object.__setattr__(self, "judges", JUDGES[self.kind])
             self.model_fields_set.add("judges")
         if self.max_steps < self.min_steps:
-            raise ValueError("`max_steps` is less than `min_steps`")
+            raise ValueError("`max_steps` must be at least as large as `min_steps`")
         if len(set(self.modalities)) < len(self.modalities):
-            raise ValueError("`modalities` contains the same modality twice")
+            raise ValueError("`modalities` must not contain the same value twice")
         return self
 
     @property
@@ -140,7 +140,7 @@ class ProjectDesign(Record):
     @model_validator(mode="after")
     def _one_currency(self) -> Self:
         if len({stage.pay.currency for stage in self.stages if stage.pay is not None}) > 1:
-            raise ValueError("all stages must have the same `currency`")
+            raise ValueError("`currency` must be the same in all stages")
         return self
 
     def stage(self, number: int) -> StageDesign:
@@ -166,7 +166,9 @@ def _stage(text: str) -> dict[str, Any]:
         raise InputError(f"unknown stage {kind!r:.80}", fix=f"choose from: {', '.join(STAGE_KINDS)}")
     if colon and not (judges.isascii() and judges.isdecimal() and 1 <= len(judges) <= 3 and int(judges)):
         raise InputError(
-            f"{judges!r:.80} is not a valid number of judges", where=f"stage {kind}", fix=f"for example: {kind}:3"
+            f"{judges!r:.80} is not a number of people",
+            where=f"stage {kind}",
+            fix=f"say how many people answer each question, from 1 to {MAX_JUDGES}, for example {kind}:3",
         )
     return {"kind": kind, "judges": int(judges)} if colon else {"kind": kind}
 

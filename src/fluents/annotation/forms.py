@@ -40,10 +40,10 @@ def _readable(text: str) -> str:
     if not text:
         raise ValueError("the text is empty")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
-        raise ValueError("the text contains characters that cannot be shown")
+        raise ValueError("the text contains control characters; delete them")
     if _BAR in text:
         raise ValueError(
-            f"the text contains {_BAR}, which separates wordings in OpenPI2.0 files; use another character"
+            f"the text contains {_BAR}, which has a special meaning in OpenPI2.0 files; use another character"
         )
     return text
 
@@ -138,7 +138,9 @@ class _Correction(_Form):
 def check_answer(item: Item, answer: Any) -> dict[str, Any]:
     """The answer as it is kept: checked, without what the form does not ask for. An InputError says what is wrong."""
     if not isinstance(answer, Mapping):
-        raise InputError("the answer is not a JSON object", where=item.id)
+        raise InputError(
+            "the answer is not a JSON object", where=item.id, fix='send an object, for example {"valid": true}'
+        )
     form, finish = _FORMS[item.kind]
     with wrong_shape_is_input_error("the answer does not match the question", item.id):
         values = form.model_validate(dict(answer)).model_dump(by_alias=True)
@@ -153,7 +155,11 @@ def is_blind_first(item: Item) -> bool:
 def check_blind_pass(item: Item, changes: Any) -> list[dict[str, Any]]:
     """The changes of a blind pass as they are kept; an InputError says what is wrong with them."""
     if not is_blind_first(item):
-        raise InputError("this item shows its draft at once, so it takes no blind pass", where=item.id)
+        raise InputError(
+            "this item shows the draft from the start, so there are no changes to send before it",
+            where=item.id,
+            fix="send the corrected changes as a decision",
+        )
     with wrong_shape_is_input_error("the changes do not match the question", item.id):
         given = _BlindPass.model_validate({"changes": changes}).model_dump()
         return _changes(item.payload, given["changes"], most=MAX_ADDED)

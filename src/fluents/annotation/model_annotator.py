@@ -59,8 +59,8 @@ class ModelAnnotator:
             if item.kind == "expansions":
                 return check_answer(item, {"accepted": _alike(item.payload)})
             raise InputError(
-                f"only a language model can work in the stage `{item.kind}`",
-                fix="choose a language model with `model` and `base_url`",
+                f"an embedded model cannot work in the stage {item.kind}",
+                fix="set `base_url` to an endpoint, and `model` to the name of a language model there",
             )
         return self._asked(item, self.model)
 
@@ -218,7 +218,7 @@ def _salience(annotator: ModelAnnotator, payload: Mapping[str, Any]) -> dict[str
         rated = rate_salience(trace, "prompted", scope=scope, model=annotator.model)
     values = {one.entity: one.value for one in rated.salience if one.step == step and one.value is not None}
     if missing := [name for name in payload["entities"] if name not in values]:
-        raise NoModelAnswerError(f"the model gave no valid rating for {missing[0]!r:.80}")
+        raise NoModelAnswerError(f"the model gave no valid salience rating for {missing[0]!r:.80}")
     return {"scores": {name: min(5, max(0, round(values[name]))) for name in payload["entities"]}}
 
 

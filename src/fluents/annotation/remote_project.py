@@ -50,7 +50,9 @@ class RemoteProject:
         code = urlsplit(link).fragment
         if not code:
             raise ServerError(
-                "this link contains no invitation", where=link[:200], fix="copy the whole link, with the part after #"
+                "this link is incomplete: it has no invitation code after #",
+                where=link[:200],
+                fix="copy the whole link",
             )
         client = httpx.Client(base_url=_origin(link), timeout=60)
         answer = _sent(client, "POST", "/join", {"invitation": code, "name": name})
@@ -116,7 +118,7 @@ def _origin(address: str) -> str:
         raise ServerError(
             "this is not the address of an annotation server",
             where=address[:200],
-            fix="give a link that `fluents annotate invite` printed",
+            fix="use a link that `fluents annotate invite` printed",
         )
     return f"{parts.scheme}://{parts.netloc}"
 
@@ -132,7 +134,7 @@ def _sent(client: httpx.Client, method: str, path: str, given: Any = None, tries
                 raise ServerError(
                     f"the server does not answer: {error}",
                     where=str(client.base_url),
-                    fix="start it with `fluents annotate serve`, or check the link",
+                    fix="check the address in the link, and that `fluents annotate serve` is running there",
                 ) from None
         else:
             if answer.is_success:
@@ -148,4 +150,8 @@ def _refused(answer: httpx.Response) -> ServerError:
         said = answer.json()
         return ServerError(str(said["error"])[:500], where=said.get("where"), fix=said.get("fix"))
     except (ValueError, KeyError, TypeError):
-        return ServerError(f"the server answered with status {answer.status_code}", where=str(answer.url.host))
+        return ServerError(
+            f"the server answered with HTTP status {answer.status_code}",
+            where=str(answer.url.host),
+            fix="try again; if this does not help, ask the person who runs the server to look at its output",
+        )

@@ -140,7 +140,7 @@ def simulate(
         raise InputError("the source contains no procedures", fix="choose a file or a dataset with gold traces")
     if len(annotators) < (need := _needed_people(design)):
         raise InputError(
-            f"the stages need at least {need} annotators, but there are only {len(annotators)}",
+            f"the stages need at least {need} annotators, but only {len(annotators)} are simulated",
             fix=f"set `annotators` to {need} or more",
         )
     truth = Truth.of(gold)
@@ -363,19 +363,23 @@ def simulation_view(simulation: Simulation) -> RenderableType:
             [str(judges), *(cells[judges, error] for error in errors)]
             for judges in dict.fromkeys(one.judges for one in of_kind)
         ]
-        parts.append(plain(f"\n{kind}: precision / recall of the {MEASURED[kind]} that it keeps", "bold"))
+        parts.append(plain(f"\nStage {kind}: precision / recall of the {MEASURED[kind]} that it keeps", "bold"))
         parts.append(table_of(["judges", *(f"{error:.0%} errors" for error in errors)], lines))
     return Group(*parts)
 
 
 _NONE = "–"
 _MEANINGS = {
-    "agree": "share of the questions to which all judges give the same answer",
+    "judges": "number of people who answer each item",
+    "items": "questions of the stage",
+    "decisions": "answers to all items",
+    "agree": "how often all judges give the same answer (1: always)",
     "alpha": "Krippendorff's alpha (1: all agree, 0: no better than chance)",
-    "F1": "mean F1 between the changes of two authors; different words for the same change count as the same",
-    "right": "share of the questions to which the majority gives the right answer",
-    "precision": "share of the kept things that are right",
-    "recall": "share of the right things that are kept",
+    "F1": "how many changes two authors have in common (1: all, 0: none); the wording does not matter",
+    "right": "how often the answer of the majority is right (1: always)",
+    "kept": "what is left after the stage",
+    "precision": "share of what is kept that is right",
+    "recall": "share of what is right that is kept",
 }
 
 

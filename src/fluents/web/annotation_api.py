@@ -200,7 +200,7 @@ def decide(
     """Decide on an item. If it is sent twice, it is stored once. A different decision with the same id is refused."""
     if (given.adjudicates or given.checks) and not member.may("adjudicator"):
         raise RefusedError(
-            403, "only an adjudicator of the project can do this", "ask the owner of the project for this role"
+            403, "only adjudicators and owners of the project can do this", "ask an owner of the project to do it"
         )
     kept = services.decisions.give(member, Judgement(**given.model_dump()))
     response.status_code = 201 if kept.is_new else 200

@@ -104,7 +104,7 @@ class Decisions:
                     return _again(kept, member, given, answer)
             if now.stage != row.stage:
                 raise ConflictError(
-                    f"stage {row.stage} is closed, so this decision does not count", fix="continue with the next item"
+                    f"stage {row.stage} is closed, so this answer does not count", fix="continue with the next question"
                 )
             if given.undoes is not None:
                 _check_undo(session, member, given)
@@ -154,8 +154,8 @@ class Decisions:
             place = place or free_place(session, member, item.id)
             if place is None:
                 raise ConflictError(
-                    "this item is no longer reserved for you, and enough other people have taken it",
-                    fix="continue with the next item",
+                    "this question is no longer reserved for you, and other people answer it instead",
+                    fix="continue with the next question",
                 )
             place.holder, place.until, place.decision = member.id, None, counts[0].id
         elif place is not None and place.decision is not None:
@@ -230,7 +230,8 @@ def _checked(session: Session, member: Member, item: Item, given: Judgement) -> 
         blind = blind_pass_of(session, member, item)
         if blind is None:
             raise ConflictError(
-                "you must write your own changes before you see the draft", fix="send them to /items/ID/blind first"
+                "you must write your own changes before you see the draft",
+                fix="first send them to /annotation/items/ID/blind",
             )
         answer["blind"] = blind
     return check_answer(item, answer)
@@ -246,7 +247,7 @@ def _again(kept: DecisionRow, member: Member, given: Judgement, answer: Mapping[
 
 
 def _id_taken() -> ConflictError:
-    return ConflictError("a different decision has this id already", fix="make a new id for each decision")
+    return ConflictError("another decision already has this id", fix="send each decision with a new id")
 
 
 def _check_undo(session: Session, member: Member, given: Judgement) -> None:
@@ -254,14 +255,17 @@ def _check_undo(session: Session, member: Member, given: Judgement) -> None:
     undone = _with_id(session, member.project, str(given.undoes))
     if undone is None or undone.author_id != member.id or undone.item_id != given.item:
         raise NotFoundError(
-            "you made no decision with this id on this item", fix="use the id of one of your own decisions"
+            "you made no decision with this id on this item", fix="use the id of your own decision on this item"
         )
     sort = DecisionRow.undoes.is_(None) if undone.undoes is None else DecisionRow.undoes.is_not(None)
     newer = session.scalar(
         select(func.count()).where(DecisionRow.author_id == member.id, sort, DecisionRow.number > undone.number)
     )
     if (newer or 0) >= UNDOABLE:
-        raise ConflictError(f"you can undo only your latest {UNDOABLE} decisions", fix="decide on the item again")
+        raise ConflictError(
+            f"you can undo only your latest {UNDOABLE} answers",
+            fix="ask an adjudicator of the project to correct this one",
+        )
 
 
 def _entries(session: Session, *where: Any, limit: int, offset: int = 0) -> list[DecisionEntry]:

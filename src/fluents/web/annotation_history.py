@@ -128,7 +128,7 @@ def read_history(store: Store, lines: Iterable[tuple[str, bytes]], name: str | N
     except IntegrityError as error:
         if "annotation_projects" in str(error.orig):
             raise name_taken(project.name) from None
-        raise InputError("this history contains the same record twice", fix=EXPORT_AGAIN) from None
+        raise InputError("this history contains the same line twice", fix=EXPORT_AGAIN) from None
     except (SQLAlchemyError, ArithmeticError, ValueError):  # numbers and texts that no database takes
         raise InputError(NOT_A_HISTORY, fix=EXPORT_AGAIN) from None
     return project
@@ -193,7 +193,10 @@ class _Reader:
     def _blind_pass(self, record: HistoryBlindPass) -> BlindPassRow:
         changes = [dict(change) for change in record.changes]
         if record.author not in self._members or check_blind_pass(self._item(record.item), changes) != changes:
-            raise InputError(f"a blind pass does not match its item {record.item!r:.80}", fix=EXPORT_AGAIN)
+            raise InputError(
+                f"the changes that somebody wrote before they saw the draft do not match the item {record.item!r:.80}",
+                fix=EXPORT_AGAIN,
+            )
         author = self._members[record.author]
         return BlindPassRow(item_id=record.item, author_id=author, changes=json.dumps(changes), time=record.time)
 
@@ -238,7 +241,7 @@ class _Reader:
         """Somebody may have written the file by hand: a decision must be such as the server takes."""
         if decision.author not in self._members or decision.guideline not in self._guidelines:
             raise InputError(
-                f"the history does not contain the author or the guideline of decision {decision.id}", fix=EXPORT_AGAIN
+                f"this history does not contain the author or the guideline of decision {decision.id}", fix=EXPORT_AGAIN
             )
         if decision.undoes is not None:
             TypeAdapter(DecisionId).validate_python(decision.undoes)
@@ -250,7 +253,7 @@ class _Reader:
         row = self._session.get(ItemRow, (self._project, identity))
         if row is None:
             raise InputError(
-                f"the history does not contain the item {identity!r:.80}, on which somebody decided", fix=EXPORT_AGAIN
+                f"this history does not contain the item {identity!r:.80}, but a decision on it", fix=EXPORT_AGAIN
             )
         self._session.expunge(row)
         return Item.model_validate_json(row.record)
@@ -269,7 +272,9 @@ class _Reader:
                 .order_by(PlaceRow.number)
             ).all()
             if len(plain) > len(places):
-                raise InputError("more people decided on an item than its stage allows", fix=EXPORT_AGAIN)
+                raise InputError(
+                    "this history contains more decisions on an item than its stage allows", fix=EXPORT_AGAIN
+                )
             for place, decision in zip(places, reversed(plain), strict=False):
                 place.holder, place.decision = self._members[decision.author], decision.id
             row.decided = is_decided(Item.model_validate_json(row.record), decisions)

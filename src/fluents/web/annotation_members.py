@@ -127,7 +127,8 @@ class Members:
             found = session.get(InvitationRow, invitation_id, with_for_update=True)
             if found is None or found.project_id != project_id:
                 raise NotFoundError(
-                    f"this project has no invitation {invitation_id!r:.40}", fix="look at the invitations again"
+                    f"this project has no invitation {invitation_id!r:.40}",
+                    fix="list the invitations with `fluents annotate status`",
                 )
             found.uses = 0
 
@@ -143,7 +144,8 @@ class Members:
             ).all()
             if list(owners) == [row.id]:
                 raise ConflictError(
-                    f"{name} is the only owner of this project", fix="invite another owner, who joins first"
+                    f"{name} is the only owner of this project",
+                    fix="invite another owner, and end this access after they have joined",
                 )
             # First the invitations, as when somebody joins: otherwise each could wait for the other.
             session.execute(update(InvitationRow).where(InvitationRow.member_id == row.id).values(uses=0))
@@ -176,19 +178,20 @@ class Members:
         with self._store.writing() as session:
             row = session.get(MemberRow, member.id)
             if row is None:
-                raise NotFoundError("this member does not exist any more")
+                raise NotFoundError("you are no longer a member of this project", fix="ask its owner for a new link")
             row.keys = json.dumps(dict(keys))
 
 
 def _usable(session: Session, code: str, only: str | None, *, locked: bool = False) -> InvitationRow:
     chosen = select(InvitationRow).where(InvitationRow.code == digest(code))
     found = session.scalar(chosen.with_for_update() if locked else chosen)
-    fix = "ask the owner of the project for a new link"
+    fix = "ask the person who invited you for a new link"
     if found is None:
         raise InvitationError("this invitation does not exist", fix=fix)
     if only not in (None, found.project_id):
         raise InvitationError(
-            "this invitation is for another project, which this server does not serve", fix="ask its owner for help"
+            "this invitation is for another project, which is not on this server",
+            fix="ask the person who invited you for the right link",
         )
     if found.uses < 1 or found.created < time.time() - INVITATION_SECONDS:
         raise InvitationError("this invitation has been used up or revoked, or has expired", fix=fix)

@@ -123,7 +123,9 @@ class Places:
             place = own_place(session, member, item_id) or free_place(session, member, item_id)
             place = place or own_place(session, member, item_id)  # which another request of theirs took meanwhile
             if place is None:
-                raise ConflictError("this item is no longer reserved for you", fix="continue with the next item")
+                raise ConflictError(
+                    "this question is no longer reserved for you", fix="continue with the next question"
+                )
             if place.decision is None:
                 place.holder, place.until = member.id, self.ends
             return _lease(session, member, place.item_id, place.until)
@@ -147,7 +149,9 @@ class Places:
             place = session.scalar(_own(member, item_id))
             lease = _lease(session, member, item_id, None if place is None else place.until)
             if place is None and lease.answer is None and not member.may("adjudicator"):
-                raise NotFoundError("this item does not exist, or you never worked on it")
+                raise NotFoundError(
+                    "this question does not exist, or was never given to you", fix="continue with the next question"
+                )
             return lease
 
     # Inside a transaction

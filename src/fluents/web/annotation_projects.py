@@ -59,13 +59,13 @@ class Projects:
         """A new project, with its first stage open. `progress` is told of procedures whose items are made."""
         if not traces:
             raise InputError(
-                "the sources contain no procedures", fix="give texts, files or datasets with at least one procedure"
+                "the sources contain no procedures", fix="name a text, file or dataset with at least one procedure"
             )
         for name in systems or {}:
             if not name.isprintable() or len(name) > MAX_SYSTEM_NAME:
                 raise InputError(
-                    f"a `system` cannot have the name {name!r:.120}",
-                    fix=f"choose a name of at most {MAX_SYSTEM_NAME} printable characters",
+                    f"{name!r:.120} cannot be the name of a `system`",
+                    fix=f"choose a name of 1 to {MAX_SYSTEM_NAME} printable characters",
                 )
         project = Project(new_id(), design.name, time.time(), design)
         try:
@@ -147,9 +147,7 @@ def name_taken(name: str) -> InputError:
 def insert_project(session: Session, project: Project) -> None:
     """Add a project; its name must be new in the store."""
     if project.name != storable(project.name) or not project.name.isprintable():
-        raise InputError(
-            "the name of the project contains characters that cannot be shown", fix="choose another `name`"
-        )
+        raise InputError("the name of the project contains control characters", fix="choose another `name`")
     row = ProjectRow(id=project.id, name=project.name, created=project.created, design=dumped(project.design))
     session.add(row)
     session.flush()

@@ -75,7 +75,7 @@ def _member(services: Annotating, request: Request, member: ClaimedMember = None
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     found = services.member(given.strip() if scheme.lower() == "bearer" else request.cookies.get(COOKIE, ""))
     if member not in (None, found.id):
-        raise RefusedError(401, "you are signed in as somebody else", "sign in as the person who made this decision")
+        raise RefusedError(401, "you are signed in as somebody else", "sign in as the person who gave this answer")
     return found
 
 
@@ -85,11 +85,12 @@ def _role(role: Role) -> Any:
     def check(services: Annotating, request: Request, member: ClaimedMember = None) -> Member:
         found = _member(services, request, member)
         if found.consented is None and services.projects.get(found.project).design.consent is not None:
-            raise RefusedError(403, "you have not agreed to the terms of this project yet", "read them and agree first")
-        if not found.may(role):
             raise RefusedError(
-                403, f"only an {role} of the project can do this", "ask the owner of the project for this role"
+                403, "you have not agreed to the terms of this project yet", "reload the page, read the terms and agree"
             )
+        if not found.may(role):
+            who = "owners" if role == "owner" else "adjudicators and owners"
+            raise RefusedError(403, f"only {who} of the project can do this", "ask an owner of the project to do it")
         return found
 
     return check
@@ -148,7 +149,7 @@ def stage_number(services: AnnotationServices, project: Project, wanted: int | N
     """A stage that was opened; the newest where none is named."""
     opened = [one.number for one in services.stages.progress(project.id)]
     if not opened or wanted not in (None, *opened):
-        raise NotFoundError(f"stage {wanted or 1} is not open yet", fix="choose a stage that is open or done")
+        raise NotFoundError(f"stage {wanted or 1} has not been opened yet", fix="choose an earlier stage")
     return wanted or opened[-1]
 
 

@@ -96,9 +96,7 @@ class ProjectStages:
             lock_project(session, project.id)
             last = last_stage(session, project.id)
             if closing is not None and (last is None or last.number != closing):
-                raise ConflictError(
-                    f"stage {closing} is closed already, or not open yet", fix="check which stage is open"
-                )
+                raise ConflictError(f"stage {closing} is not open", fix="reload the page to see which stage is open")
             if last is None:
                 return 0
             if last.closed is not None:
@@ -112,8 +110,8 @@ class ProjectStages:
             count = session.scalar(undecided)
             if count and not force:
                 raise ConflictError(
-                    f"stage {last.number} is not finished: {count} of {last.items} items are undecided",
-                    fix="wait for the annotators, or set `force` to close the stage anyway",
+                    f"stage {last.number} is not finished: {count} of {last.items} items still need answers",
+                    fix="wait for the annotators, or set `force` to true to close the stage anyway",
                 )
             last.closed = time.time()
             return last.number

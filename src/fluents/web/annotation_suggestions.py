@@ -87,7 +87,10 @@ class Suggestions:
         item = lease.item
         answer = json.loads(lease.answer) if lease.answer else {}
         if (item.kind == "author" and not answer) or (is_blind_first(item) and "blind" not in item.payload):
-            raise InputError("these prompts are shown only after your own answer", fix="answer the item first")
+            raise InputError(
+                "the entities that you did not mention are shown only after you have answered",
+                fix="answer this item first",
+            )
         if item.kind not in ("author", "audit", "correct"):
             return []
         with self._store.reading() as session:
