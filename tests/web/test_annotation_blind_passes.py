@@ -15,6 +15,7 @@ if os.environ.get("CI") != "true":
 from annotated import API, TEA, ServedProject, annotated
 from fluents import jsonl
 from fluents.annotation.design import ProjectDesign, StageDesign
+from fluents.errors import InputError
 from fluents.records import StateChange
 from fluents.web.annotation_history import history_lines, read_history
 from fluents.web.annotation_members import Members
@@ -96,6 +97,15 @@ def test_items_without_a_blind_pass_take_none(tmp_path: Path) -> None:
         item = client.next()
         assert "changes" in item["item"]["payload"]
         pass_blind(client, item, HOT, status=422)
+
+
+def test_a_pass_by_somebody_whom_the_history_does_not_contain_is_refused(served: ServedProject, tmp_path: Path) -> None:
+    pass_blind(client := served.client("annotator", "Ada"), client.next(), HOT)
+    file = tmp_path / "history.jsonl"
+    content = b"".join(history_lines(served.store, served.project))
+    file.write_bytes(content.replace(b'"author": "A1"', b'"author": "A9"'))
+    with Store(tmp_path / "other.sqlite") as other, pytest.raises(InputError, match="by the member 'A9'"):
+        read_history(other, jsonl.read_lines(file))
 
 
 def test_a_pass_is_in_the_history_and_comes_back(served: ServedProject, tmp_path: Path) -> None:

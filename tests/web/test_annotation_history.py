@@ -172,6 +172,23 @@ def test_what_is_cut_off_or_repeated_changes_nothing(store: Store, tmp_path: Pat
             read_history(other, lines)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("author", "A9", "an answer by the member 'A9', but not this member"),
+        ("guideline", 7, "an answer given with version 7 of the guideline, but not this version"),
+        ("item", "none", "an answer to the item 'none', but not this item"),
+    ],
+)
+def test_an_answer_without_what_it_refers_to_is_refused(
+    written: list[bytes], other: Store, field: str, value: object, message: str
+) -> None:
+    lines = [json.loads(line) for line in written]
+    next(line for line in lines if line["kind"] == "decision")["decision"][field] = value
+    with pytest.raises(InputError, match=message):
+        read_history(other, numbered(json.dumps(line).encode() + b"\n" for line in lines))
+
+
 VALUES: st.SearchStrategy[object] = st.one_of(
     st.none(), st.integers(), st.text(max_size=5), st.lists(st.integers(), max_size=2), st.just({})
 )

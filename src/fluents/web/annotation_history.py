@@ -191,10 +191,12 @@ class _Reader:
         self._session.flush()
 
     def _blind_pass(self, record: HistoryBlindPass) -> BlindPassRow:
+        self._check_author(record.author)
         changes = [dict(change) for change in record.changes]
-        if record.author not in self._members or check_blind_pass(self._item(record.item), changes) != changes:
+        if check_blind_pass(self._item(record.item), changes) != changes:
             raise InputError(
-                f"the changes that somebody wrote before they saw the draft do not match the item {record.item!r:.80}",
+                f"the changes that {record.author} wrote before seeing the draft do not match the item "
+                f"{record.item!r:.80}",
                 fix=EXPORT_AGAIN,
             )
         author = self._members[record.author]
@@ -239,21 +241,31 @@ class _Reader:
 
     def _check(self, decision: Decision) -> None:
         """Somebody may have written the file by hand: a decision must be such as the server takes."""
-        if decision.author not in self._members or decision.guideline not in self._guidelines:
+        self._check_author(decision.author)
+        if decision.guideline not in self._guidelines:
             raise InputError(
-                f"this history does not contain the author or the guideline of decision {decision.id}", fix=EXPORT_AGAIN
+                f"this history contains an answer given with version {decision.guideline} of the guideline, but not "
+                "this version",
+                fix=EXPORT_AGAIN,
             )
         if decision.undoes is not None:
             TypeAdapter(DecisionId).validate_python(decision.undoes)
         item = self._item(decision.item)
         if (decision.answer or decision.undoes is None) and check_answer(item, decision.answer) != decision.answer:
-            raise InputError(f"the answer of decision {decision.id} does not match its item", fix=EXPORT_AGAIN)
+            what = f"an answer to the item {decision.item!r:.80} does not match its question"
+            raise InputError(what, fix=EXPORT_AGAIN)
+
+    def _check_author(self, author: str) -> None:
+        if author not in self._members:
+            raise InputError(
+                f"this history contains an answer by the member {author!r:.80}, but not this member", fix=EXPORT_AGAIN
+            )
 
     def _read_item(self, identity: str) -> Item:
         row = self._session.get(ItemRow, (self._project, identity))
         if row is None:
             raise InputError(
-                f"this history does not contain the item {identity!r:.80}, but a decision on it", fix=EXPORT_AGAIN
+                f"this history contains an answer to the item {identity!r:.80}, but not this item", fix=EXPORT_AGAIN
             )
         self._session.expunge(row)
         return Item.model_validate_json(row.record)
@@ -272,9 +284,8 @@ class _Reader:
                 .order_by(PlaceRow.number)
             ).all()
             if len(plain) > len(places):
-                raise InputError(
-                    "this history contains more decisions on an item than its stage allows", fix=EXPORT_AGAIN
-                )
+                what = f"this history contains more answers to the item {identity!r:.80} than its stage allows"
+                raise InputError(what, fix=EXPORT_AGAIN)
             for place, decision in zip(places, reversed(plain), strict=False):
                 place.holder, place.decision = self._members[decision.author], decision.id
             row.decided = is_decided(Item.model_validate_json(row.record), decisions)
