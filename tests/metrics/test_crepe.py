@@ -73,7 +73,9 @@ def test_a_case_without_predictions_does_not_fall_back_on_the_annotations() -> N
 def test_other_words_are_more_likely_in_compat_and_refused_in_strict() -> None:
     gold, pred = case(says(1, "more likely")), case(says(1, "True"))
     assert crepe([gold], [pred])["more likely"]["f1"] == 100
-    assert "unknown label 'True'" in crepe([gold], [pred]).warnings[0]
+    (warning,) = crepe([gold], [pred]).warnings
+    assert "unknown label 'True'" in warning
+    assert "counts unknown labels as “more likely”" in warning
     with pytest.raises(InputError, match="unknown label"):
         crepe([gold], [pred], mode="strict")
 

@@ -70,7 +70,7 @@ def test_an_unanswered_question_is_wrong_in_compat_and_an_error_in_strict() -> N
     pred = trace(change(1, "cold", "hot"), change(2, "hot", "cold", entity="cup"))
     score = states([gold], [pred])
     assert score[ANY]["accuracy"] == 50
-    assert "heat of tea in step 2 of tea, heat of cup in step 2 of tea" in score.warnings[0]
+    assert "heat of tea in step 2 of tea; heat of cup in step 2 of tea" in score.warnings[0]
     with pytest.raises(InputError, match="do not match one to one: heat of tea in step 2 of tea"):
         states([gold], [pred], mode="strict")
 

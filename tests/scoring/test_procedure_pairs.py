@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fluents.errors import InputError, UnknownNameError
 from fluents.records import Procedure, Provenance, StateChange, Trace
 from fluents.scoring import Mode
-from fluents.scoring.alignment import NOTHING_SCORED, ProcedurePairs, first_three
+from fluents.scoring.alignment import NOTHING_SCORED, ProcedurePairs, first_problems, first_three
 from fluents.task_records import CrepeCase
 
 
@@ -121,3 +121,5 @@ def test_only_unpaired_procedures_are_held() -> None:
 def test_a_long_list_is_cut_short() -> None:
     assert first_three(["a", "b"]) == "a, b"
     assert first_three(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert first_problems(["no a", "no b"]) == "no a; no b"
+    assert first_problems(["no a", "no b", "no c", "no d"]) == "no a; no b; no c; and 1 more problem"

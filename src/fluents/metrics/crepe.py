@@ -13,11 +13,12 @@ from typing import TypeAlias
 
 from fluents.errors import InputError
 from fluents.scoring import Mode
-from fluents.scoring.alignment import ProcedurePairs, first_three
+from fluents.scoring.alignment import ProcedurePairs, first_problems
 from fluents.scoring.score import Figures, Harmonic, MeanOf, Ratio, Score, Signature, Statistics, StepRow
 from fluents.task_records import CANNOT_TELL, NO_CHANGE, CrepeCase
 
 CLASSES = (NO_CHANGE, "less likely", "more likely")
+COMPAT = "ignores unknown events and steps, and counts unknown labels as “more likely”"
 
 Labels: TypeAlias = dict[tuple[int, str], str]
 """Step and event → the word for how its likelihood changed."""
@@ -36,11 +37,12 @@ def crepe(gold: Iterable[CrepeCase], pred: Iterable[CrepeCase], *, mode: Mode = 
     statistics = Statistics.collect(columns, _rows(pairs, marked, problems))
     if problems and mode == "strict":
         raise InputError(
-            first_three(problems),
-            fix="set `mode` to compat, which ignores unknown events and counts unknown labels as “more likely”",
+            first_problems(problems),
+            fix="use only events and steps of the gold, and the labels “more likely”, “less likely”, “no change” and "
+            f"“cannot tell”; or set `mode` to compat, which {COMPAT}",
         )
     signature = Signature.of("crepe", mode, avg="macro", data=pairs.data_hash)
-    warnings = (*pairs.warnings, *([first_three(problems)] if problems else []))
+    warnings = (*pairs.warnings, *([f"{first_problems(problems)}. Compat mode {COMPAT}"] if problems else []))
     return Score("crepe", statistics, _figures(), signature, warnings)
 
 

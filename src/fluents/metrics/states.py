@@ -16,7 +16,7 @@ import numpy as np
 from fluents.errors import InputError
 from fluents.records import StateChange, Trace
 from fluents.scoring import Mode
-from fluents.scoring.alignment import ProcedurePairs, first_three
+from fluents.scoring.alignment import ProcedurePairs, first_problems
 from fluents.scoring.gold_vocabulary import normalised
 from fluents.scoring.score import Ratio, Score, Signature, Statistics, StepRow
 
@@ -33,11 +33,11 @@ def states(gold: Iterable[Trace], pred: Iterable[Trace], *, mode: Mode = "compat
     statistics = Statistics.collect((FIRST, ANY, "asked"), _rows(pairs, mode, unequal))
     if unequal and mode == "strict":
         raise InputError(
-            f"predictions and gold changes do not match one to one: {first_three(unequal)}",
+            f"predictions and gold changes do not match one to one: {first_problems(unequal)}",
             fix="predict each attribute of each gold entity exactly once, or set `mode` to compat, which counts "
             "missing predictions as wrong",
         )
-    warnings = [f"predictions and gold changes do not match one to one: {first_three(unequal)}"] if unequal else []
+    warnings = [f"predictions and gold changes do not match one to one: {first_problems(unequal)}"] if unequal else []
     figures = {name: {"accuracy": Ratio(name, "asked")} for name in (FIRST, ANY)}
     signature = Signature.of("states", mode, avg="micro", data=pairs.data_hash)
     return Score("states", statistics, figures, signature, (*pairs.warnings, *warnings))

@@ -185,7 +185,7 @@ class Pairing(Generic[Item]):
         if self._disagreements and self._strict:
             unrelated = len(missing) == count
             check = "are for this dataset and split" if unrelated else "are complete"
-            told = first_three(self._disagreements, "; ")
+            told = first_problems(self._disagreements)
             raise InputError(
                 told,
                 fix=f"check that the predictions {check}, or set `mode` to compat, which scores missing predictions as "
@@ -281,7 +281,13 @@ def _steps(item: Trace | CrepeCase) -> set[int]:
     return set(item.covered_steps) if isinstance(item, Trace) else set(range(1, len(item.procedure.steps) + 1))
 
 
-def first_three(names: Sequence[str], separator: str = ", ") -> str:
+def first_three(names: Sequence[str]) -> str:
     """The first three of a list for a message, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return separator.join(names[:3]) + more
+    return ", ".join(names[:3]) + more
+
+
+def first_problems(problems: Sequence[str]) -> str:
+    """The same for problems that are told in several words each."""
+    more = [f"and {counted(len(problems) - 3, 'more problem')}"] if len(problems) > 3 else []
+    return "; ".join([*problems[:3], *more])
