@@ -74,11 +74,15 @@ def agreement(
         Literal["nominal", "ordinal", "interval"],
         typer.Option(
             help="What counts for alpha: nominal (whether ratings are equal), ordinal (their order), or interval (how "
-            "far they are apart)."
+            "far they are apart). With --stage: only for a stage of salience ratings; other answers are nominal."
         ),
     ] = "ordinal",
     scope: Annotated[
-        Scope, typer.Option(help="Salience ratings to compare: global (for the goal) or local (for each step).")
+        Scope,
+        typer.Option(
+            help="Salience ratings to compare: global (for the goal) or local (for each step). With --stage: only for a "
+            "stage of salience ratings."
+        ),
     ] = "global",
     stage: Annotated[
         int | None,
