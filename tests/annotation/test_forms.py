@@ -80,23 +80,23 @@ BAD: list[tuple[str, Any, str]] = [
     ("author", {"changes": [shown(BOILED, entity="a" * 10**6)]}, "entity"),
     ("author", {"changes": [shown(BOILED, entity="\ud800")]}, "entity"),
     ("author", {"changes": [shown(BOILED, after=" Cold ")]}, "does not change"),
-    ("author", {"changes": [shown(BOILED, after=f"hot {number}") for number in range(7)]}, "more than 6"),
+    ("author", {"changes": [shown(BOILED, after=f"hot {number}") for number in range(7)]}, "at most 6"),
     ("author", {"changes": "changes"}, "changes"),
     ("audit", {"missing": [shown(BOILED, type="forgotten")]}, "type"),
     ("audit", {"missing": [shown(BOILED, after=f"{n}", type="wrong") for n in range(101)]}, "missing"),
-    ("clean-steps", {"valid": [True]}, "4 steps, but 1"),
+    ("clean-steps", {"valid": [True]}, "4 steps, but the answer has 1"),
     ("clean-changes", {"verdict": "perhaps"}, "verdict"),
-    ("entities", {"clusters": [["water", "cup"]]}, "'bag' is missing"),
-    ("entities", {"clusters": [["water", "cup"], ["bag", "water"]]}, "'water' appears twice"),
+    ("entities", {"clusters": [["water", "cup"]]}, "does not contain the name 'bag'"),
+    ("entities", {"clusters": [["water", "cup"], ["bag", "water"]]}, "contains the name 'water' twice"),
     ("entities", {"clusters": [["water", "cup", "bag", "sugar"]]}, "'sugar' is not one of"),
     ("entities", {"clusters": [["water", "cup", "bag"], []]}, "clusters"),
     ("expansions", {"accepted": ["sugar"]}, "'sugar' is not one of"),
     ("salience", {"scores": {"water": 6, "cup": 0, "bag": 3}}, "scores"),
     ("salience", {"scores": {"water": 2.5, "cup": 0, "bag": 3}}, "scores"),
-    ("salience", {"scores": {"water": 5}}, "missing"),
+    ("salience", {"scores": {"water": 5}}, "does not contain the name"),
     ("judge", {"verdicts": []}, "pairs"),
     ("judge", {"verdicts": ["wrong"]}, "verdicts"),
-    ("correct", {"changes": [{**shown(BOILED), "from": 5}]}, "not the position"),
+    ("correct", {"changes": [{**shown(BOILED), "from": 5}]}, "the position of a change"),
     ("correct", {"changes": [{**shown(BOILED), "from": -1}]}, "from"),
     ("correct", {"changes": [], "blind": []}, "blind"),
 ]
@@ -124,7 +124,7 @@ def test_a_blind_pass_is_asked_for_where_the_design_says_so() -> None:
 def test_a_filled_form_may_not_add_more_than_a_hundred_changes_to_a_draft() -> None:
     many = [{**shown(BOILED, after=f"{number}"), "from": None} for number in range(106)]
     assert check_answer(item_of("correct"), {"changes": many[:105]})
-    with pytest.raises(InputError, match="more than 100"):
+    with pytest.raises(InputError, match="at most 100"):
         check_answer(item_of("correct"), {"changes": many})
 
 

@@ -241,7 +241,10 @@ def test_two_author_three_vet_and_clean_and_three_datasets_come_out(browser: Bro
         for one in (ann, ben):
             made += one.decide_all(lambda who: who.press(*scores[who.name] * 3, "Enter"))
         open_next_stage(olga, None)
-        files = {name: download(olga, name, tmp_path) for name in ("OpenPI", "OpenPI-C", "OpenPI2.0", "Full history")}
+        files = {
+            name: download(olga, name, tmp_path)
+            for name in ("OpenPI", "OpenPI-C", "OpenPI2.0", "History of all answers")
+        }
 
     kept = {
         ("temperature", "pan", "cold", "hot"),
@@ -266,7 +269,7 @@ def test_two_author_three_vet_and_clean_and_three_datasets_come_out(browser: Bro
                 assert row.get("f1", row.get("accuracy")) == pytest.approx(score.scale), (name, metric)
     assert ("pan", "skillet") in [cluster.mentions for cluster in trace.clusters]
     assert {one.entity: one.value for one in trace.salience} == {"pan": 5, "egg": 5, "egg white": 5}
-    history = [json.loads(line) for line in files["Full history"].read_text(encoding="utf-8").splitlines()]
+    history = [json.loads(line) for line in files["History of all answers"].read_text(encoding="utf-8").splitlines()]
     ids = [line["decision"]["id"] for line in history if line["kind"] == "decision"]
     assert len(ids) == len(set(ids)) == made
 
@@ -353,7 +356,7 @@ BY_KEYBOARD: dict[str, tuple[dict[str, Any], Trace, list[str], dict[str, Any]]] 
     "correct": (
         {"blind_first": True},
         FRIED,
-        ["=power", "=stove", "=off", "=on", "Control+Enter", "@3 draft changes", "y", "y", "n", "Control+Enter"],
+        ["=power", "=stove", "=off", "=on", "Control+Enter", "@3 changes of the draft", "y", "y", "n", "Control+Enter"],
         {"changes": [ADDED | {"from": None}, *DRAFT[:2]], "blind": [ADDED]},
     ),
 }
@@ -414,10 +417,10 @@ def test_the_draft_comes_from_the_server_after_the_blind_pass_and_stays(
         press_all(ann, ["=power", "=stove", "=off", "=on", "Control+Enter"])
         expect(ann.tab.get_by_role("alert")).to_contain_text("The server does not answer")
         ann.tab.unroute("**/blind")
-        press_all(ann, ["Control+Enter", "@3 draft changes"])
+        press_all(ann, ["Control+Enter", "@3 changes of the draft"])
         ann.tab.evaluate("localStorage.clear()")
         ann.tab.reload()
-        expect(ann.tab.locator(".change-form")).to_contain_text("3 draft changes")
+        expect(ann.tab.locator(".change-form")).to_contain_text("3 changes of the draft")
         press_all(ann, ["y", "y", "y", "Control+Enter"])
         ann.saved()
         ann.press("z")
@@ -469,10 +472,10 @@ def test_when_all_stages_are_done_the_page_says_so_and_looks_no_more(browser: Br
         for _ in FRIED.changes:
             ann.has_item()
             ann.press("y")
-        expect(ann.tab.locator(".rest")).to_contain_text("The page checks for new items by itself")
+        expect(ann.tab.locator(".rest")).to_contain_text("New questions appear here by themselves")
         served.client("owner").call("POST", "/stages/open", {})
         ann.tab.get_by_role("button", name="Check now").click()
-        expect(ann.tab.locator(".rest")).to_have_text("All stages are done. Thank you!")
+        expect(ann.tab.locator(".rest")).to_have_text("This project is finished. Thank you!")
     served.close()
 
 
@@ -499,9 +502,9 @@ def test_writing_is_helped_by_what_was_written(browser: Browser, server: ServedP
         ann.press("ArrowDown", "Enter")
         ann.type("The pan")
         assert ann.typed() == ["temperature", "The pan", "hot", ""]
-        expect(ann.tab.locator(".notes")).to_have_text("filled in from step 1")
+        expect(ann.tab.locator(".notes")).to_have_text("The state before is filled in: it is the state after step 1.")
         ann.keyboard.insert_text("warm")
-        expect(ann.tab.locator(".notes")).to_have_text("≠ after step 1 it was “hot”")
+        expect(ann.tab.locator(".notes")).to_have_text("≠ after step 1, the state is “hot”")
         ann.press("Enter", "Control+Enter")
         expect(ann.tab.get_by_role("alert")).to_contain_text("The change at step 2 is not finished")
         ann.keyboard.insert_text("cool")
@@ -544,7 +547,7 @@ def test_other_names_are_offered_and_forgotten_things_recalled_after_the_answer(
         expect(ann.tab.get_by_role("heading", name="Make espresso")).to_be_visible()
         ann.type("power")
         ann.keyboard.insert_text("coffee machine")
-        expect(ann.tab.get_by_role("option", name="same as coffee maker?")).to_be_visible()
+        expect(ann.tab.get_by_role("option", name="the same as coffee maker?")).to_be_visible()
         ann.press("ArrowDown", "Enter")
         assert ann.typed()[:2] == ["power", "coffee maker"]
         ann.press("Escape")
@@ -570,7 +573,7 @@ def test_keys_can_be_changed_and_decisions_taken_back(browser: Browser, server: 
         ann.press("?")
         to(ann.tab, "Right: y, change")
         ann.press("Enter", "n")
-        expect(ann.tab.get_by_text("n is already used for “Wrong”.")).to_be_visible()
+        expect(ann.tab.get_by_text("n is already used for “Wrong”. Choose another key.")).to_be_visible()
         to(ann.tab, "Right: y, change")
         ann.press("Enter", "j")
         expect(ann.tab.get_by_text("The key for “Right” is now j.")).to_be_visible()
@@ -612,9 +615,9 @@ def test_a_cut_connection_a_reload_and_a_lost_answer_lose_and_double_nothing(
         expect(ann.tab.locator("[data-ahead='1']")).to_be_visible()
         visit.set_offline(True)
         ann.press("y")
-        expect(ann.tab.locator(".lost")).to_contain_text("No connection. Your decisions are stored in this browser")
+        expect(ann.tab.locator(".lost")).to_contain_text("No connection. Your answers are stored in this browser")
         ann.press("n")  # the next item was there already
-        expect(ann.tab.locator(".saving")).to_have_text("2 not saved yet")
+        expect(ann.tab.locator(".saving")).to_have_text("2 answers not saved yet")
         visit.set_offline(False)
         expect(ann.tab.locator(".lost")).to_be_hidden()
         ann.saved()
@@ -702,14 +705,14 @@ def disputed(server: ServedProject, name: str) -> ServedProject:
 
 def test_disagreements_are_settled_and_a_sample_is_checked(browser: Browser, server: ServedProject) -> None:
     with at_work(browser, disputed(server, "d"), "Ada", "adjudicator", "adjudicate") as ada:
-        expect(ada.tab.get_by_text("Item 1 of 3; agreement 67 %")).to_be_visible()
+        expect(ada.tab.get_by_text("Disagreement 1 of 3. The annotators agree to 67 %.")).to_be_visible()
         expect(ada.tab.locator(".answer-column")).to_have_count(3)
         ada.press("1")
-        expect(ada.tab.get_by_text("Item 1 of 2; agreement 67 %")).to_be_visible()
+        expect(ada.tab.get_by_text("Disagreement 1 of 2. The annotators agree to 67 %.")).to_be_visible()
         ada.press("e")
-        expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong, for this reason:")
+        expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong for this reason:")
         ada.press("5")
-        expect(ada.tab.get_by_text("Item 1 of 1; agreement 67 %")).to_be_visible()
+        expect(ada.tab.get_by_text("Disagreement 1 of 1. The annotators agree to 67 %.")).to_be_visible()
         ada.saved()
         to(ada.tab, "Minimum agreement")
         ada.press("Control+a")
@@ -717,7 +720,7 @@ def test_disagreements_are_settled_and_a_sample_is_checked(browser: Browser, ser
         to(ada.tab, "Accept")
         ada.press("Enter")
         expect(ada.tab.get_by_text("No disagreements are left.")).to_be_visible()
-        expect(ada.tab.get_by_text("Expert's check, 1 item left.")).to_be_visible()
+        expect(ada.tab.get_by_text("1 question left.")).to_be_visible()
         ada.press("Escape", "n")
         expect(ada.tab.get_by_text("Expert's check")).to_have_count(0)
         ada.saved()

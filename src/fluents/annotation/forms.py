@@ -194,12 +194,16 @@ def _corrected(payload: Mapping[str, Any], values: Values) -> Values:
     draft = payload["changes"]
     values["changes"] = _changes(payload, values["changes"])
     if len(values["changes"]) > len(draft) + MAX_ADDED:
-        raise WrongShape(f"more than {MAX_ADDED} changes were added")
+        raise WrongShape(f"at most {MAX_ADDED} changes can be added")
     sources = [change["from"] for change in values["changes"] if change["from"] is not None]
     if any(position >= len(draft) for position in sources):
-        raise WrongShape("`from` is not the position of a change in the draft")
+        raise WrongShape("`from` must be null or the position of a change in the draft")
     if payload["blind_first"] != (values["blind"] is not None):
-        raise WrongShape("`blind` is required if annotators write before they see the draft, and not allowed otherwise")
+        raise WrongShape(
+            "`blind` must contain the changes that you wrote before you saw the draft"
+            if payload["blind_first"]
+            else "`blind` must be null, because this item shows the draft from the start"
+        )
     if values["blind"] is not None:
         values["blind"] = _changes(payload, values["blind"], most=MAX_ADDED)
     return values
@@ -219,7 +223,7 @@ def _changes(payload: Mapping[str, Any], changes: Sequence[Values], most: int | 
     kept = sorted(distinct.values(), key=lambda change: int(change["step"]))
     per_step = Counter(change["step"] for change in kept)
     if most is not None and any(number > most for number in per_step.values()):
-        raise WrongShape(f"a step has more than {most} changes")
+        raise WrongShape(f"a step can have at most {most} changes")
     return kept
 
 
@@ -256,7 +260,7 @@ def _pair_verdicts(payload: Mapping[str, Any], values: Values) -> Values:
 
 def _same_length(given: Sequence[Any], asked: Sequence[Any], noun: str) -> None:
     if len(given) != len(asked):
-        raise WrongShape(f"the item has {len(asked)} {noun}, but {len(given)} were judged")
+        raise WrongShape(f"the question has {len(asked)} {noun}, but the answer has {len(given)}")
 
 
 def _clustered(payload: Mapping[str, Any], values: Values) -> Values:
@@ -284,9 +288,9 @@ def _each_once(given: Iterable[str], asked: Sequence[str]) -> None:
     if unknown := counts.keys() - set(asked):
         raise WrongShape(f"{min(unknown)!r:.80} is not one of the names in the question")
     if left_out := [name for name in asked if not counts[name]]:
-        raise WrongShape(f"the name {left_out[0]!r:.80} is missing")
+        raise WrongShape(f"the answer does not contain the name {left_out[0]!r:.80}")
     if repeated := [name for name, count in counts.items() if count > 1]:
-        raise WrongShape(f"the name {repeated[0]!r:.80} appears twice")
+        raise WrongShape(f"the answer contains the name {repeated[0]!r:.80} twice")
 
 
 _FORMS: Mapping[StageKind, tuple[type[_Form], Finish]] = {

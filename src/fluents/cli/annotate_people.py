@@ -141,9 +141,9 @@ def revoke(
 def status(project: ProjectArgument = None, store: StoreOption = None, as_json: AsJson = False) -> None:
     """Show how far a project is, who has joined it, and which links people can still join with.
 
-    In the first table, an item is a question, and an item is decided when enough people have answered it. In the second
-    table, done is the number of questions that a person has answered, and access says whether the person can sign in.
-    In the third table, uses is the number of people who can still join with a link.
+    The first table counts the questions (items) of each stage; an item is decided when enough people have answered it.
+    In the second table, done is the number of questions that a person has answered, and access says whether the person
+    can sign in. In the third table, uses is the number of people who can still join with a link.
 
     Example: `fluents annotate status soups`
     """

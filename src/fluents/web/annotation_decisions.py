@@ -95,7 +95,7 @@ class Decisions:
             now = session.execute(_PROJECT_NOW, {"project": member.project}).one()
             row = session.execute(_ITEM_LOCKED, {"project": member.project, "item": given.item}).scalar()
             if row is None:
-                raise NotFoundError("this project has no item with this id")
+                raise NotFoundError("this project has no item with this id", fix="continue with the next question")
             item = Item.model_validate_json(row.record)
             answer = _checked(session, member, item, given)
             earlier = session.execute(_OF_ITEM, {"project": member.project, "item": given.item}).all()

@@ -51,20 +51,20 @@ def lock_project(session: Session, project_id: str, *, shared: bool = False) -> 
     """Keep a stage from being opened or closed meanwhile. SQLite lets one write at a time anyway."""
     chosen = select(ProjectRow.id).where(ProjectRow.id == project_id)
     if session.scalar(chosen.with_for_update(read=shared)) is None:
-        raise NotFoundError("this project does not exist")
+        raise NotFoundError("this project no longer exists", fix="ask the person who runs the server")
 
 
 def project_of(session: Session, project_id: str) -> Project:
     row = session.get(ProjectRow, project_id)
     if row is None:
-        raise NotFoundError("this project does not exist")
+        raise NotFoundError("this project no longer exists", fix="ask the person who runs the server")
     return project_from(row)
 
 
 def item_of(session: Session, project_id: str, item_id: str) -> Item:
     row = session.get(ItemRow, (project_id, item_id))
     if row is None:
-        raise NotFoundError("this project has no item with this id")
+        raise NotFoundError("this project has no item with this id", fix="continue with the next question")
     return Item.model_validate_json(row.record)
 
 

@@ -18,14 +18,14 @@ function update(element, shown, make) {
 export function accessBox(refresh) {
   const uses = h("input", { id: "invited-uses", type: "number", min: 1, max: 1000, value: 1 });
   const many = h("label", { for: "invited-uses" }, "for how many people ", uses);
-  const again = h("optgroup", { label: "Member who cannot sign in" });
+  const again = h("optgroup", { label: "Member who cannot sign in any more" });
   const whom = h("select", { id: "invited-role", onchange: () => (many.hidden = whom.value.startsWith("A")) }, ["annotator", "adjudicator", "owner"].map((role) => h("option", { value: role }, `New ${role}`)), again);
   const made = h("p.made", { role: "status" });
   const links = h("ul.links", { "aria-label": "Links that still work" });
   const ended = h("select", { id: "ended-member" });
-  const end = h("p.actions", { hidden: true }, h("label", { for: "ended-member" }, "Member ", ended), button("End access", async () => {
+  const end = h("p.actions", { hidden: true }, h("label", { for: "ended-member" }, "End the access of ", ended), button("End access", async () => {
     const who = ended.selectedOptions[0]?.textContent;
-    if (!who || !(await confirmed(`End the access of ${who}?`, "End access", "They cannot sign in any more. Their decisions are kept.", "Cancel"))) return;
+    if (!who || !(await confirmed(`End the access of ${who}?`, "End access", "They cannot sign in any more. Their answers are kept.", "Cancel"))) return;
     await remove(`/annotation/people/${ended.value}`);
     tell(`${who} has no access any more.`);
     await refresh();
@@ -35,7 +35,7 @@ export function accessBox(refresh) {
       const { link } = await post("/annotation/invitations", many.hidden ? { member: whom.value } : { role: whom.value, uses: Number(uses.value) });
       made.replaceChildren("Copy this link now and send it, because it is not shown again: ", h("code.secret", { tabindex: 0 }, link), " ", copyButton(link));
       await refresh();
-    })), made, links, end);
+    })), h("p.hint", {}, "Annotators answer questions. Adjudicators can also settle disagreements. Owners can do everything."), made, links, end);
 
   function linkLine({ id, role, uses: left, member, expires }) {
     const words = `Link for ${member ?? (left === 1 ? `one ${role}` : `${counted(left, role)}`)}, until ${day(expires)}`;

@@ -59,16 +59,16 @@ export async function showAdjudication(page, app) {
     const { item, answers, agreement } = one;
     const columns = answers.map(({ author, answer }, index) => {
       const accept = () => rule(item, answer);
-      actions.push({ name: DIGITS[index + 1], label: `Accept the answer of ${author}`, act: accept });
-      const key = button("Accept", accept, { "aria-label": `Accept the answer of ${author}` });
+      actions.push({ name: DIGITS[index + 1], label: `Accept the answer of annotator ${author}`, act: accept });
+      const key = button("Accept", accept, { "aria-label": `Accept the answer of annotator ${author}` });
       key.prepend(index < 9 ? keyboard.cap(DIGITS[index + 1]) : "", " ");
-      return h("section.answer-column", { "aria-label": `Answer of ${author}` }, h("h3", {}, author), answerView(item.kind, answer, item.payload), h("p.actions", {}, key));
+      return h("section.answer-column", { "aria-label": `Answer of annotator ${author}` }, h("h3", {}, `Annotator ${author}`), answerView(item.kind, answer, item.payload), h("p.actions", {}, key));
     });
     const edit = () => openForm(item, answers[0]?.answer ?? null, {});
-    actions.push({ name: "edit", label: "Give another answer", act: edit }, { name: "up", label: "Previous item", act: () => move(-1) }, { name: "down", label: "Next item", act: () => move(1) });
+    actions.push({ name: "edit", label: "Give another answer", act: edit }, { name: "up", label: "Previous disagreement", act: () => move(-1) }, { name: "down", label: "Next disagreement", act: () => move(1) });
     const other = button("Give another answer", edit, { kind: "plain" });
     other.prepend(keyboard.cap("edit"), " ");
-    place.replaceChildren(h("section.case", {}, h("p.hint", { role: "status" }, `Item ${at + 1} of ${cases.length}; agreement ${percent(agreement)}`), h("h2", {}, question(item)),
+    place.replaceChildren(h("section.case", {}, h("p.hint", { role: "status" }, `Disagreement ${at + 1} of ${cases.length}. The annotators agree to ${percent(agreement)}.`), h("h2", {}, question(item)),
       item.payload.change ? changeSentence(item.payload.change) : null,
       h("details", { open: true }, h("summary", {}, "Procedure"), procedureView(item.payload.procedure, { step: item.payload.change?.step ?? item.payload.step })),
       h("div.answer-columns", {}, columns), h("p.actions", {}, other, button("Previous", () => move(-1), { kind: "plain", disabled: at === 0 }), button("Next", () => move(1), { kind: "plain", disabled: at === cases.length - 1 }))));
@@ -90,14 +90,14 @@ export async function showAdjudication(page, app) {
   }
   function check(item) {
     openForm(item, null, { checks: true });
-    ownForm.prepend(h("p.coach", {}, `Expert's check, ${counted(checks.length, "item")} left. Your answer is compared with the answers of the judges. It does not change the result.`));
+    ownForm.prepend(h("p.coach", {}, `Expert's check: answer this question without seeing the answers of the others. Your answer does not change the results; it is only compared with them. ${counted(checks.length, "question")} left.`));
   }
   function bulkBox() {
     const threshold = h("input", { type: "number", min: 50, max: 100, value: 80, id: "threshold", "aria-label": "Minimum agreement, in percent" });
-    return h("section.panel.bulk", {}, h("h2", {}, "Accept many at once"), h("p.actions", {}, h("label", { for: "threshold" }, "Accept the answer of the majority where agreement is at least ", threshold, " %"),
+    return h("section.panel.bulk", {}, h("h2", {}, "Accept many at once"), h("p.actions", {}, h("label", { for: "threshold" }, "Accept the most frequent answer wherever the annotators agree to at least ", threshold, " %"),
       button("Accept", async () => {
         const { accepted } = await post("/annotation/adjudicate/bulk", { stage: stage.number, threshold: Number(threshold.value) / 100 });
-        tell(`${counted(accepted, "item")} accepted.`);
+        tell(`Settled ${counted(accepted, "disagreement")}.`);
         await load();
       })));
   }

@@ -119,14 +119,14 @@ function showNavigation(current) {
 function showSaving(outbox) {
   const left = outbox.entries().length;
   const at = outbox.savedAt?.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  saving.textContent = left ? (outbox.isLost ? `${left} not saved yet` : "saving …") : at ? `saved ✓ ${at}` : "";
+  saving.textContent = left ? (outbox.isLost ? `${counted(left, "answer")} not saved yet` : "saving …") : at ? `saved ✓ ${at}` : "";
   saving.classList.toggle("unsaved", left > 0);
   lost.hidden = !(outbox.isLost || outbox.isSignedOut || !app.storage.lasts) || !left;
-  const kept = app.storage.lasts ? "Your decisions are stored in this browser and will be sent" : "This browser cannot store your decisions, so keep this page open. They will be sent";
+  const kept = app.storage.lasts ? "Your answers are stored in this browser. They will be sent" : "This browser cannot store your answers, so keep this page open. They will be sent";
   if (outbox.isSignedOut) {
-    lost.replaceChildren(`You are signed out. ${counted(left, "decision")} will be sent when you sign in again. `, link(location.pathname, "Sign in"));
+    lost.replaceChildren(`You are signed out. ${counted(left, "answer")} will be sent when you sign in again. `, link(location.pathname, "Sign in"));
   } else {
-    lost.replaceChildren(h("b", {}, "No connection. "), `${kept} when the server answers again. ${counted(left, "decision")} to send.`);
+    lost.replaceChildren(h("b", {}, "No connection. "), `${kept} when the server answers again. ${counted(left, "answer")} to send.`);
   }
   refused.replaceChildren(...outbox.refused().map((entry) => h("p.problem", { role: "alert" },
     h("b", {}, "Not saved: "), entry.about, ". ", capital(entry.problem.what), ". ", entry.problem.fix ? `${capital(entry.problem.fix)}. ` : "",

@@ -3,9 +3,10 @@
 import { counted, h } from "../elements.js";
 import { changeLine } from "./procedure.js";
 
-const REASONS = { obscure: "obscure", "other-step": "belongs to another step", mismatch: "the attribute does not fit the value", reader: "about the reader", factual: "not true" };
+const REASONS = { obscure: "obscure", "other-step": "belongs to another step", mismatch: "the attribute does not fit the states", reader: "about the reader", factual: "not true" };
+const TYPES = { indirect: "an indirect effect", dimension: "another attribute", rewording: "only other words", wrong: "doubtful" };
 const said = (is, yes, no) => h("b", {}, is ? yes : no);
-const changes = (all) => (all.length ? h("ul", {}, all.map((change) => h("li", {}, h("small", {}, `${change.step} `), changeLine(change), change.type ? h("small", {}, ` ${change.type}`) : null))) : h("span.nothing", {}, "no changes"));
+const changes = (all) => (all.length ? h("ul", {}, all.map((change) => h("li", {}, h("small", {}, `step ${change.step}: `), changeLine(change), change.type ? h("small", {}, ` (${TYPES[change.type] ?? change.type})`) : null))) : h("span.nothing", {}, "no changes"));
 const groups = (all) => h("ul", {}, all.map((group) => h("li", {}, group.join(" = "))));
 
 const WORDS = {
@@ -19,11 +20,11 @@ const WORDS = {
   entities: ({ clusters }) => groups(clusters),
   attributes: ({ clusters }) => groups(clusters),
   expansions: ({ accepted }) => h("span", {}, accepted.length ? accepted.join(", ") : "none"),
-  salience: ({ scores }) => h("ul", {}, Object.entries(scores).map(([name, score]) => h("li", {}, h("b", {}, String(score)), " ", h("bdi", {}, name)))),
+  salience: ({ scores }) => h("ul", {}, Object.entries(scores).map(([name, score]) => h("li", {}, h("bdi", {}, name), ": ", h("b", {}, String(score))))),
   judge: ({ verdicts, missing }, payload) => h("ul", {}, verdicts.map((verdict, at) => h("li", {}, h("b", {}, verdict), payload ? ` ${payload.pairs[at].attribute} of ${payload.pairs[at].entity}` : "")),
     missing.map(({ entity, attribute }) => h("li", {}, h("b", {}, "missing"), ` ${attribute} of ${entity}`))),
   hallucinations: ({ hallucinated }) => said(hallucinated, "made up", "supported"),
-  correct: ({ changes: all, blind }) => [changes(all), blind ? h("small", {}, `wrote ${counted(blind.length, "change")} before seeing the draft`) : null],
+  correct: ({ changes: all, blind }) => [changes(all), blind ? h("small", {}, `${counted(blind.length, "change")} written before seeing the draft`) : null],
 };
 
 export const answerView = (kind, answer, payload = null) => h("div.answer-view", {}, WORDS[kind](answer, payload));

@@ -20,7 +20,7 @@ export async function showAudit(page) {
 
   async function load() {
     const found = await get("/annotation/audit", { offset: next });
-    total.textContent = `${counted(found.total, "decision")}. Decisions are never changed or deleted.`;
+    total.textContent = `${counted(found.total, "entry")}, newest first. Entries are never changed or deleted: to correct or undo an answer adds a new entry.`;
     body.append(...found.items.map(row));
     next = found.next;
     more.hidden = next === null;
@@ -40,12 +40,12 @@ export async function showAudit(page) {
     } }, h("summary", {}, kindName(one.kind)), place);
   }
   function row(one) {
-    const kind = one.undoes ? "undo" : one.adjudicates ? "adjudicator's ruling" : one.checks ? "expert's check" : "decision";
+    const kind = one.undoes ? "undo" : one.adjudicates ? "settled a disagreement" : one.checks ? "expert's check" : "answer";
     return h(`tr${one.undone ? ".undone" : ""}`, {}, h("td", {}, moment(one.time)), h("td", {}, h("bdi", {}, people.get(one.author) ?? one.author), h("small", {}, ` ${one.author}`)),
-      h("td", {}, asked(one)), h("td", {}, one.undoes ? h("span.nothing", {}, "undid a decision") : answerView(one.kind, one.answer), one.undone ? h("small", {}, " undone") : null),
+      h("td", {}, asked(one)), h("td", {}, one.undoes ? h("span.nothing", {}, "undid an earlier answer") : answerView(one.kind, one.answer), one.undone ? h("small", {}, " (undone later)") : null),
       h("td", {}, kind), h("td.number", {}, one.seconds === null ? "—" : `${Math.round(one.seconds)} s`), h("td.number", {}, String(one.guideline)));
   }
   page.append(h("header.lead", {}, h("h1", {}, "Audit log"), total),
-    h("div.scroll.audit", { tabindex: 0, role: "region", "aria-label": "Decisions" }, h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "Question", "Answer", "Type", "Time taken", "Guideline version"].map((name) => h("th", { scope: "col" }, name)))), body)), more);
+    h("div.scroll.audit", { tabindex: 0, role: "region", "aria-label": "Audit log" }, h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "Question", "Answer", "Type", "Time taken", "Guideline version"].map((name) => h("th", { scope: "col" }, name)))), body)), more);
   await load();
 }

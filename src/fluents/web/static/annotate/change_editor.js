@@ -35,7 +35,7 @@ export function changeEditor({ step, known, words, own = null, label, typed, sav
     }
     boxes.before.classList.toggle("filled-in", isFilledIn);
     const found = contradictions(known.changes(), change, own);
-    notes.replaceChildren(...(found.length ? [h("span.conflict", {}, "≠ ", found.join("; "))] : isFilledIn ? [`filled in from step ${last.step}`] : []));
+    notes.replaceChildren(...(found.length ? [h("span.conflict", {}, "≠ ", found.join("; "))] : isFilledIn ? [`The state before is filled in: it is the state after step ${last.step}.`] : []));
     typed(change);
   }
   function submit() {
@@ -121,7 +121,7 @@ function typeAhead(input, { offers: near, asked, taken, onward }) {
     list.replaceChildren(...found.map(({ text, same }, at) => h("li", { role: "option", id: `${id}-${at}`, "aria-selected": "false", onmousedown: (event) => {
       event.preventDefault();
       take(at);
-    } }, same ? [h("span.same", {}, "same as "), h("b", {}, h("bdi", {}, text)), "?"] : h("bdi", {}, text))));
+    } }, same ? [h("span.same", {}, "the same as "), h("b", {}, h("bdi", {}, text)), "?"] : h("bdi", {}, text))));
     open(found.length > 0 && document.activeElement === input);
   }
   function open(is) {

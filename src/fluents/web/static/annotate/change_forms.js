@@ -9,9 +9,9 @@ import { contradictions, plainly } from "./states.js";
 
 const MISSING = [
   ["indirect", "an indirect effect"],
-  ["dimension", "another attribute of an entity already listed"],
-  ["rewording", "only other words for a change already listed"],
-  ["wrong", "doubtful"],
+  ["dimension", "another attribute of a listed entity"],
+  ["rewording", "a listed change in other words"],
+  ["wrong", "doubtful: may be wrong"],
 ];
 const WORDS = ["entity", "attribute", "before", "after"];
 
@@ -107,7 +107,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
     const tool = (sign, what, act, pressed = null) => button(sign, act, { kind: "tool", title: what, "aria-label": `${what}: ${named}`, "aria-pressed": pressed });
     const type = MISSING.find(([value]) => value === change.type);
     return h(`li.change.written${change.verdict ? `.${change.verdict}` : ""}${at === state.editing ? ".editing" : ""}`, { tabindex: -1, "data-row": at },
-      changeLine(change), type ? h("small", {}, ` ${type[1]}`) : null, isDraft ? h("small", {}, " draft") : null,
+      changeLine(change), type ? h("small", {}, ` ${type[1]}`) : null, isDraft ? h("small", {}, " from the draft") : null,
       against.length ? h("span.conflict", { title: against.join("; ") }, " ≠", h("span.unseen", {}, against.join("; "))) : null,
       h("span.tools", {},
         isDraft ? tool("✓", "Keep", () => judge(change, "kept"), String(change.verdict === "kept")) : null,
@@ -142,7 +142,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
   function draw() {
     list.replaceChildren(...procedure.steps.map((_, at) => step(at + 1)));
     const open = state.changes.filter((change) => change.verdict === null).length;
-    count.textContent = [counted(live().length, "change"), open ? `${counted(open, "draft change")} left to judge` : ""].filter(Boolean).join(", ");
+    count.textContent = [counted(live().length, "change"), open ? `${counted(open, "change")} of the draft left to check` : ""].filter(Boolean).join(", ");
     done.replaceChildren(h("kbd", {}, "Ctrl Enter"), state.isBlind ? " Show the draft" : " Done");
     if (!editor) grid.draw(known.changes());
     keep(state);
@@ -151,7 +151,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
   async function recall() {
     const { prompts: found } = await get("/annotation/recall", { item: item.id });
     if (!found.length) return;
-    prompts.replaceChildren(h("p.hint", {}, "Not mentioned yet: "), h("p.actions", {}, found.map(({ entity, attribute, step: at }) =>
+    prompts.replaceChildren(h("p.hint", {}, "No change mentions these yet. If one of them changes, press it:"), h("p.actions", {}, found.map(({ entity, attribute, step: at }) =>
       button(attribute ? `${attribute} of ${entity}` : entity, () => write(at ?? state.step, { entity, attribute: attribute ?? "" }), { kind: "chip" }))));
   }
   /** The blind pass is over: save it, and get the draft. */
@@ -185,11 +185,11 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
     const open = state.changes.find((change) => change.verdict === null);
     if (open) {
       rowOf(open).focus();
-      return refuse("some changes of the draft are not judged yet", "keep, edit or remove each one");
+      return refuse("some changes of the draft are not checked yet", "keep, edit or remove each of them");
     }
     if (item.kind !== "audit" && !bare.length && !isEmptyMeant) {
       isEmptyMeant = true;
-      return refuse("there are no changes", "if nothing changes in these steps, press Done again");
+      return refuse("there are no changes", `if nothing changes in these steps, press ${state.isBlind ? "Show the draft" : "Done"} again`);
     }
     if (state.isBlind) return reveal(bare);
     if (item.kind === "author") return decide({ changes: bare });
@@ -197,11 +197,11 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
     return decide({ changes: bare, blind: state.blind ?? null });
   }
 
-  const coach = h("p.coach", {}, "First write the changes that you see yourself. Then a draft is shown.");
+  const coach = h("p.coach", {}, "Before you see the draft, write the changes that you find yourself. Then press Show the draft.");
   const hint = h("p.hint", {}, h("kbd", {}, "Enter"), " goes to the next box; in the last box, it adds the change. If all boxes are empty, it goes to the next step. ", h("kbd", {}, "↓"), " offers names that were used before.");
   const element = h(`div.change-form${gridFirst ? ".grid-first" : ""}`, {},
     h("section.procedure", {}, h("h2", {}, h("bdi", {}, procedure.goal || "(no goal given)")),
-      payload.modality === "with_image" ? h("p.hint", {}, "Also look at the pictures.") : null,
+      payload.modality === "with_image" ? h("p.hint", {}, "Also look at the pictures of the steps.") : null,
       state.isBlind ? coach : null, hint, list, prompts, h("div.decide", {}, h("p.actions", {}, done, count))),
     grid.element);
   draw();

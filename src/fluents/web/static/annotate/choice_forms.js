@@ -6,9 +6,9 @@ import { changeSentence, procedureView } from "./procedure.js";
 const REASONS = [
   ["one", "obscure", "Obscure: nobody would put it that way"],
   ["two", "other-step", "Belongs to another step"],
-  ["three", "mismatch", "The attribute does not fit the value"],
-  ["four", "reader", "About the reader, not about the person who does the step"],
-  ["five", "factual", "Not true, or only repeats the action"],
+  ["three", "mismatch", "The attribute does not fit the states"],
+  ["four", "reader", "About the reader of the text, not about the person who does the step"],
+  ["five", "factual", "Not true, or it only repeats the action"],
 ];
 
 const yes = (label, answer) => ({ name: "yes", label, answer, tone: "good" });
@@ -33,8 +33,8 @@ const CHOICES = {
 const same = (one, other) => JSON.stringify(Object.entries(one).sort()) === JSON.stringify(Object.entries(other ?? {}).sort());
 
 function facts({ steps, stative, passes }) {
-  const verbs = stative?.length ? `; verbs of state: ${stative.join(", ")}` : "; verbs of state: none";
-  return h(`p.${passes ? "hint" : "warning"}`, {}, counted(steps, "step"), verbs, passes ? "" : ". This text does not pass the filters");
+  const verbs = stative?.length ? `, and verbs of state instead of action: ${stative.join(", ")}.` : ", and no verbs of state (such as “know”).";
+  return h(`p.${passes ? "hint" : "warning"}`, {}, `This text has ${counted(steps, "step")}`, verbs, passes ? "" : " The automatic filter would leave it out.");
 }
 
 export function choiceForm({ item, payload, answer, decide, cap }) {
@@ -48,6 +48,6 @@ export function choiceForm({ item, payload, answer, decide, cap }) {
       payload.change ? h("div.in-question", {}, h("p.hint", {}, `Step ${payload.change.step}`), changeSentence(payload.change)) : null,
       payload.facts ? facts(payload.facts) : null,
       h("p.actions", {}, choices.filter(({ tone }) => tone !== "reason").map(key)),
-      reasons.length ? [h("p.hint", {}, "Wrong, for this reason:"), h("p.actions.reasons", {}, reasons.map(key))] : null));
+      reasons.length ? [h("p.hint", {}, "Wrong for this reason:"), h("p.actions.reasons", {}, reasons.map(key))] : null));
   return { element, actions: choices.map(({ name, label, answer: given }) => ({ name, label, act: () => decide(given) })) };
 }

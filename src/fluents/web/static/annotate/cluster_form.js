@@ -67,7 +67,7 @@ export function clusterForm({ item, payload, answer, draft, keep, decide, cap })
     return made;
   }
 
-  const alone = h("div.alone", {}, cap("zero"), " Drop here for a group of its own");
+  const alone = h("div.alone", {}, cap("zero"), " Drop a name here to give it a group of its own");
   alone.addEventListener("dragover", (event) => event.preventDefault());
   alone.addEventListener("drop", (event) => {
     event.preventDefault();

@@ -24,7 +24,7 @@ export function showJoin(page) {
   const code = location.hash.slice(1);
   const invitation = h("input", { id: "invitation", value: code, required: true, autocomplete: "off" });
   const name = h("input", { id: "name", required: true, maxlength: 100, autocomplete: "name", "data-begin": true });
-  const about = h("p", {}, "You were invited to annotate. Enter a name by which the owner of the project knows you.");
+  const about = h("p", {}, "You were invited to annotate. Enter a name by which the person who invited you knows you.");
   page.replaceChildren(entrance("Join", async (form) => {
     const joined = await post("/annotation/join", { invitation: invitation.value.trim(), name: name.value.trim() });
     history.replaceState({}, "", "?join"); // the invitation need not stay in the address
@@ -36,7 +36,7 @@ export function showJoin(page) {
   },
   about,
   h("label.field", { for: "name" }, "Your name ", name),
-  h("label.field", { for: "invitation", hidden: code !== "" }, "Invitation ", invitation),
+  h("label.field", { for: "invitation", hidden: code !== "" }, "Invitation code ", invitation),
   h("p.actions", {}, h("button.primary", { type: "submit" }, "Join"), button("Sign in with a token", () => showSignIn(page), { kind: "plain" }))));
   if (code) tellAbout(code, about, name).catch((error) => explain(error, about));
 }
@@ -45,7 +45,7 @@ export function showJoin(page) {
 async function tellAbout(code, about, box) {
   const { project, role, name } = await post("/annotation/join/about", { invitation: code });
   about.replaceChildren("You were invited to the project ", h("b", {}, h("bdi", {}, project)), ` as an ${role}. `,
-    ...(name ? ["You come back as ", h("bdi", {}, name), "."] : ["Enter a name by which the owner of the project knows you."]));
+    ...(name ? ["You joined before as ", h("bdi", {}, name), "."] : ["Enter a name by which the person who invited you knows you."]));
   if (!name) return;
   box.value = name;
   box.readOnly = true;
@@ -57,7 +57,7 @@ export function showSignIn(page) {
     await post("/annotation/session", { token: token.value.trim() });
     comeIn();
   },
-  h("p", {}, "If you have joined before, enter the token that you got then. Otherwise, open the link with which you were invited."),
+  h("p", {}, "If you have joined before, enter the token that the page showed you then. Otherwise, open the link with which you were invited."),
   h("label.field", { for: "token" }, "Token ", token),
   h("p.actions", {}, h("button.primary", { type: "submit" }, "Sign in"))));
   token.focus();

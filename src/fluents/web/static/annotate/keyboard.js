@@ -6,26 +6,26 @@ import { button, h } from "../elements.js";
 const USUAL = {
   yes: ["y", "yes"],
   no: ["n", "no"],
-  zero: ["0", "0, or a group of its own"],
-  one: ["1", "first answer, or 1"],
-  two: ["2", "second answer, or 2"],
-  three: ["3", "third answer, or 3"],
-  four: ["4", "fourth answer, or 4"],
-  five: ["5", "fifth answer, or 5"],
-  six: ["6", "sixth answer, or 6"],
-  seven: ["7", "seventh answer, or 7"],
-  eight: ["8", "eighth answer, or 8"],
-  nine: ["9", "ninth answer, or 9"],
+  zero: ["0", "score 0, or a group of its own"],
+  one: ["1", "first answer, score 1 or group 1"],
+  two: ["2", "second answer, score 2 or group 2"],
+  three: ["3", "third answer, score 3 or group 3"],
+  four: ["4", "fourth answer, score 4 or group 4"],
+  five: ["5", "fifth answer, score 5 or group 5"],
+  six: ["6", "sixth answer, or group 6"],
+  seven: ["7", "seventh answer, or group 7"],
+  eight: ["8", "eighth answer, or group 8"],
+  nine: ["9", "ninth answer, or group 9"],
   up: ["ArrowUp", "up"],
   down: ["ArrowDown", "down"],
   left: ["ArrowLeft", "left"],
   right: ["ArrowRight", "right"],
-  done: ["Enter", "done"],
-  add: ["a", "add"],
-  edit: ["e", "edit"],
-  remove: ["Delete", "remove"],
-  undo: ["z", "undo"],
-  skip: ["s", "skip"],
+  done: ["Enter", "finish the answer"],
+  add: ["a", "add something"],
+  edit: ["e", "edit a change, or give another answer"],
+  remove: ["Delete", "remove a change"],
+  undo: ["z", "undo the last answer"],
+  skip: ["s", "skip the question"],
   help: ["?", "show the keys"],
 };
 export const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
@@ -96,8 +96,8 @@ export class Keyboard {
         if (["Shift", "Control", "Alt", "AltGraph", "Meta"].includes(key)) return;
         const other = Object.keys(this.#keys).find((one) => this.#keys[one] === key && one !== name);
         if (key === "Escape") said.textContent = "Nothing was changed.";
-        else if (TAKEN.includes(key)) said.textContent = `${key} cannot be used.`;
-        else if (other) said.textContent = `${sign(key)} is already used for “${here.get(other) ?? USUAL[other][1]}”.`;
+        else if (TAKEN.includes(key)) said.textContent = `${key} cannot be used. Choose another key.`;
+        else if (other) said.textContent = `${sign(key)} is already used for “${here.get(other) ?? USUAL[other][1]}”. Choose another key.`;
         else {
           this.#keys[name] = key;
           await changed(`The key for “${label}” is now ${sign(key)}.`);
@@ -105,8 +105,8 @@ export class Keyboard {
         draw(name);
       });
     };
-    const dialog = h("dialog.panel.keys-dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), said, list, h("details", {}, h("summary", {}, "Keys in other stages"), others),
-      h("p.hint", {}, "In a text box, ", h("kbd", {}, "Enter"), " goes to the next box, ", h("kbd", {}, "Ctrl Enter"), " finishes the item, and ", h("kbd", {}, "Escape"), " leaves the box."),
+    const dialog = h("dialog.panel.keys-dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), said, list, h("details", {}, h("summary", {}, "Keys for other kinds of questions"), others),
+      h("p.hint", {}, "In a text box, ", h("kbd", {}, "Enter"), " goes to the next box, ", h("kbd", {}, "Ctrl Enter"), " finishes the answer, and ", h("kbd", {}, "Escape"), " leaves the box."),
       h("p.actions", {}, button("Close", () => dialog.close(), { kind: "primary", autofocus: true }), button("Restore the default keys", async () => {
         this.use({});
         await changed("The default keys are restored.");

@@ -8,8 +8,14 @@ import { kindName } from "./forms.js";
 
 /** Seconds between looks at the figures. */
 const LOOK = 5;
-const EXPORTS = { openpi: "OpenPI", "openpi-c": "OpenPI-C", openpi2: "OpenPI2.0", fluents: "fluents (JSONL)", history: "Full history" };
+const EXPORTS = { openpi: "OpenPI", "openpi-c": "OpenPI-C", openpi2: "OpenPI2.0", fluents: "fluents (JSONL)", history: "History of all answers" };
 
+/** What the counts of a stage mean. */
+const TALLIES = {
+  written: "changes written", with_image: "changes written with pictures", without_image: "changes written without pictures", contradictions: "contradictions between changes",
+  changes: "changes before this stage", missing: "missing changes added", indirect: "of these, indirect effects", dimension: "of these, other attributes of a listed entity", rewording: "of these, listed changes in other words", wrong: "of these, doubtful",
+  obscure: "called wrong: obscure", "other-step": "called wrong: belongs to another step", mismatch: "called wrong: the attribute does not fit the states", reader: "called wrong: about the reader", factual: "called wrong: not true", "no reason given": "called wrong without a reason",
+};
 const figure = (value) => (value === null || value === undefined ? "—" : value.toFixed(2).replace("-", "−"));
 const percent = (share) => (share === null || share === undefined ? "—" : `${(100 * share).toFixed(0)} %`);
 const table = (label, heads, rows) => h("div.scroll.figures", { tabindex: 0, role: "region", "aria-label": label },
@@ -23,8 +29,8 @@ export function showProgress(page, app) {
   const settled = new Map(); // the agreement in stages that are done does not change
   let timer, isOver = false, latest = [];
   page.append(
-    h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "These numbers are updated every few seconds.")),
-    h("section", {}, h("h2", {}, "Stages"), stages, onwards.element),
+    h("header.lead", {}, h("h1", {}, h("bdi", {}, app.me.project.name)), h("p.facts", {}, "Each stage asks one kind of question. Each question is an item, and is decided when enough people have answered it. The numbers are updated every few seconds.")),
+    h("section", {}, h("h2", {}, "Stages"), stages, h("p.hint", {}, "All agree: how often all people give the same answer. α: Krippendorff's alpha, 1 if all agree, 0 if they agree no more often than by chance. F1: how many changes two people have in common, from 0 to 1. Same meaning: the wording of changes is ignored."), onwards.element),
     h("section", {}, h("h2", {}, "Agreement"), agreement),
     h("section", {}, h("h2", {}, "Outcome"), outcome),
     h("section", {}, h("h2", {}, "People"), people, access.element),
@@ -91,14 +97,14 @@ function agreementTables(stage, found, names) {
   if (!stage) return [];
   const { expert } = found;
   return [
-    h("p.hint", {}, `Stage ${stage.number}, ${kindName(stage.kind)}: how often each person agrees with the others, and the items with the least agreement.`), byPerson(found, names), byItem(found),
-    expert?.items ? h("p", {}, `An expert checked ${counted(expert.items, "item")} and agreed with the majority of the judges on ${percent(expert.share)}.`) : null,
+    h("p.hint", {}, `The first table shows how often each person agrees with the others in stage ${stage.number} (${kindName(stage.kind)}). The second table shows the items with the least agreement.`), byPerson(found, names), byItem(found),
+    expert?.items ? h("p", {}, `An expert checked ${counted(expert.items, "item")}, and agreed with the majority on ${percent(expert.share)} of them.`) : null,
   ].filter(Boolean);
 }
 
 function byPerson({ by_person: all }, names) {
-  if (!all.length) return h("p.nothing", {}, "No item has been decided by two people yet.");
-  return table("Agreement by person", ["Person", "Items", "Agrees with the majority", "F1 with the others, same meaning"], all.map((one) =>
+  if (!all.length) return h("p.nothing", {}, "No item has two answers yet.");
+  return table("Agreement by person", ["Person", "Answers", "Agrees with the majority", "F1 with the others, same meaning"], all.map((one) =>
     h("tr", {}, cells(h("bdi", {}, names.get(one.pseudonym) ?? one.pseudonym), String(one.decisions), percent(one.agreement), figure(one.f1)))));
 }
 
@@ -112,12 +118,12 @@ function byItem({ by_item: all }) {
 function outcomeTables({ stage, kind, before, after, removed, tallies, coverage, anchoring, systems }) {
   const rows = [
     ...["procedures", "steps", "changes"].map((what) => [what, `${before[what]} → ${after[what]}`]),
-    ...Object.entries(removed).map(([what, count]) => [`removed (${what})`, String(count)]),
-    ...Object.entries(tallies).map(([what, count]) => [what, String(count)]),
-    coverage === null ? null : ["coverage: share of all changes that were found before the audit", percent(coverage)],
-    anchoring ? ["how far the draft moved the answers (0 %: not at all, 100 %: they became the draft)", percent(anchoring.moved)] : null,
+    ...Object.entries(removed).map(([what, count]) => [what.replace(/^(\w+): /, "removed $1s: "), String(count)]),
+    ...Object.entries(tallies).map(([what, count]) => [TALLIES[what] ?? what, String(count)]),
+    coverage === null ? null : ["share of all changes that were found before this stage", percent(coverage)],
+    anchoring ? ["influence of the draft on the people who corrected it (0 %: none; 100 %: their answers became the draft)", percent(anchoring.moved)] : null,
   ].filter(Boolean);
-  return [h("p.hint", {}, `Counts before → after stage ${stage}, ${kindName(kind)}, and what was removed and why.`), table("Outcome", ["What", "Number"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
+  return [h("p.hint", {}, `What stage ${stage} (${kindName(kind)}) has changed so far: how many there were before → after it, how many were removed for each reason, and how often each answer was given.`), table("Outcome", ["What", "Number"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
 }
 
 function scoreTable(systems) {
@@ -129,7 +135,7 @@ function scoreTable(systems) {
 function peopleTable(everybody, pay) {
   const paid = new Map(pay.people.map((one) => [one.pseudonym, one]));
   const money = (amount) => (amount === null || amount === undefined ? "—" : `${amount.toFixed(2)} ${pay.currency ?? ""}`);
-  return table("People", ["Name", "Role", "Items", "Items today", "Time", "Pay", "Pay per hour", "Last decision"], everybody.map((one) => {
+  return table("People", ["Name and id", "Role", "Answers", "Answers today", "Time worked", "Pay", "Pay per hour", "Last answer"], everybody.map((one) => {
     const { seconds, amount, per_hour: hourly } = paid.get(one.pseudonym) ?? {};
     return h("tr", {}, cells([h("bdi", {}, one.name), h("small", {}, ` ${one.pseudonym}${one.access ? "" : ", no access"}`)], one.role, String(one.done), String(one.today), seconds ? duration(seconds) : "—", money(amount), money(hourly), one.last ? moment(one.last) : "—"));
   }));
@@ -140,7 +146,7 @@ function nextStage(app, refresh) {
     const all = await get("/annotation/progress");
     const now = all.find((stage) => stage.state === "open");
     const left = now ? now.items - now.decided : 0;
-    if (left && !(await confirmed(`Close the stage with ${counted(left, "undecided item")}?`, "Close it", "All decisions so far count. Nobody can decide the remaining items later.", "Keep it open"))) return;
+    if (left && !(await confirmed(`Close the stage with ${counted(left, "undecided item")}?`, "Close it", "All answers so far count. Nobody can answer the remaining items later.", "Keep it open"))) return;
     const { stage } = await post("/annotation/stages/open", { force: left > 0, ...(now ? { stage: now.number } : {}) });
     tell(stage ? `Stage ${stage.number}, ${kindName(stage.kind)}, is open: ${counted(stage.items, "item")}.` : "All stages are done.");
     await app.meet();
@@ -159,7 +165,7 @@ function guidelineBox(app) {
   const { version, text } = app.me.guideline;
   const box = h("textarea", { id: "guideline", rows: 12, value: text, maxlength: 100000 });
   const status = h("p.hint", { role: "status" }, `Version ${version}`);
-  return h("div.guideline-edit", {}, h("label.field", { for: "guideline" }, "Begin headings with # and list items with -. ", box), h("p.actions", {}, button("Publish a new version", async () => {
+  return h("div.guideline-edit", {}, h("label.field", { for: "guideline" }, "Instructions, which annotators see beside every question. Begin headings with # and list items with -. ", box), h("p.actions", {}, button("Publish a new version", async () => {
     const kept = await replace("/annotation/guideline", { text: box.value });
     app.me.guideline = kept;
     status.textContent = `Version ${kept.version}. Annotators see it within a minute.`;
@@ -172,5 +178,5 @@ function exports() {
   const aim = () => links.forEach((one) => (one.href = address("/annotation/export", { format: one.dataset.format, pseudonymous: secret.checked })));
   secret.addEventListener("change", aim);
   aim();
-  return h("div", {}, h("p.actions", {}, links), h("p", {}, h("label", {}, secret, " in the full history, replace names with A1, A2, …")));
+  return h("div", {}, h("p.actions", {}, links), h("p", {}, h("label", {}, secret, " In the history, write ids (A1, A2, …) instead of names")));
 }

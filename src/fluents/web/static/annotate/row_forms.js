@@ -7,8 +7,8 @@ import { procedureView, stepText } from "./procedure.js";
 
 /** What the scores mean, from 0. */
 const CRITERIA = (done) => [
-  `It is irrelevant`,
-  `It is there, but without it nothing would be different`,
+  `It does not matter at all`,
+  `It is mentioned, but nothing would be different without it`,
   `Without it, ${done}, and hardly anybody would notice the difference`,
   `Without it, ${done}, with a little more effort or a slightly worse result`,
   `Something of this kind is needed, but another one would do, perhaps not as well`,
@@ -59,7 +59,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
   const { rows, values, criteria, ...kind } = ROWS[item.kind](payload);
   const given = answer ? kind.values_of(answer) : rows.map(() => null);
   const state = draft?.values?.length === rows.length ? draft : { values: given, missing: answer?.missing ?? [], at: 0, typed: {} };
-  const list = h("ol.rows", { "aria-label": "Rows to judge" });
+  const list = h("ol.rows", { "aria-label": "Rows to answer" });
   const count = h("p.hint", { role: "status" });
 
   function draw() {
@@ -71,7 +71,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
         h("div.row-text", {}, row.element()), h("span.values", { role: "group", "aria-label": row.label }, choices));
     }));
     const left = state.values.filter((value) => value === null).length;
-    count.textContent = left ? `${left} of ${rows.length} left` : "All rows are judged.";
+    count.textContent = left ? `${left} of ${rows.length} rows left` : "All rows have an answer.";
     keep(state);
   }
   function move(at) {
@@ -88,7 +88,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
     const open = state.values.findIndex((value) => value === null);
     if (open >= 0) {
       move(open);
-      refuse(`${counted(state.values.filter((value) => value === null).length, "row")} left to judge`, "judge every row");
+      refuse(`${counted(state.values.filter((value) => value === null).length, "row")} without an answer`, "answer every row");
       return;
     }
     decide(kind.answer(state.values, state.missing));
@@ -113,7 +113,7 @@ export function rowForm({ item, payload, answer, draft, keep, decide, cap, refus
       ...values.map(({ name, value, label, about }) => ({ name, label: about ? `${label}: ${about}` : label, act: () => set(state.at, value) })),
       { name: "up", label: "Row above", act: () => move(state.at - 1) },
       { name: "down", label: "Row below", act: () => move(state.at + 1) },
-      ...(missing ? [{ name: "add", label: "Add a missing pair", act: missing.focus }] : []),
+      ...(missing ? [{ name: "add", label: "Add a missing row", act: missing.focus }] : []),
       { name: "done", label: "Done", act: finish },
     ],
   };
@@ -147,5 +147,5 @@ function missingPairs(state, keep) {
     return undefined;
   } }, attribute, " of ", entity, " ", h("button", { type: "submit" }, "Add"));
   draw();
-  return { element: h("section.missing-pairs", {}, h("h3", {}, "Missing"), h("p.hint", {}, "What else changes at this step? Add each pair that is missing above."), list, form), focus: () => attribute.focus() };
+  return { element: h("section.missing-pairs", {}, h("h3", {}, "Missing"), h("p.hint", {}, "Does anything else change at this step? Add its attribute and entity."), list, form), focus: () => attribute.focus() };
 }

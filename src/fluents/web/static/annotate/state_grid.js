@@ -7,7 +7,7 @@ import { before, isContradicted, line, plainly } from "./states.js";
 export function stateGrid(procedure, pick) {
   const body = h("tbody");
   const head = procedure.steps.map((text, at) => h("th", { scope: "col", title: text }, `${at + 1}`));
-  const empty = h("p.nothing", {}, "The grid fills as you write.");
+  const empty = h("p.nothing", {}, "When you write changes, this grid shows the state of each entity after each step.");
   const table = h("table", {}, h("thead", {}, h("tr", {}, h("th.corner", { scope: "col" }, "Entity"), h("th.attribute-head", { scope: "col" }, "Attribute"), head)), body);
   const scroll = h("div.scroll", { tabindex: 0, role: "region", "aria-label": "State grid" }, table);
   const element = h("section.state-grid", {}, h("h3", {}, "State grid"), empty, scroll);

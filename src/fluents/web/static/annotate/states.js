@@ -28,10 +28,10 @@ export function contradictions(changes, change, own = null) {
   if (!change.entity || !change.attribute) return [];
   const all = [...changes.filter((one) => one !== own && one !== change), change];
   const found = [];
-  if (isContradicted(all, change)) found.push(`after step ${before(all, change).step} it was “${before(all, change).after}”`);
+  if (isContradicted(all, change)) found.push(`after step ${before(all, change).step}, the state is “${before(all, change).after}”`);
   const later = line(all, change.entity, change.attribute).filter((one) => one.step > change.step);
   const next = change.after ? later.find((one) => one.step === later[0].step && isContradicted(all, one)) : null;
-  if (next) found.push(`step ${next.step} starts from “${next.before}”`);
-  if (change.before && change.after && plainly(change.before) === plainly(change.after)) found.push("before and after are the same");
+  if (next) found.push(`before step ${next.step}, the state is “${next.before}”`);
+  if (change.before && change.after && plainly(change.before) === plainly(change.after)) found.push("the states before and after are the same");
   return found;
 }

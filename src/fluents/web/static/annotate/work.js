@@ -77,7 +77,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
   }
   function tell() {
     const stage = app.me.stages.find(({ state }) => state === "open");
-    status.textContent = [`You have decided ${counted(done, "item")} in total`, stage ? `${stage.decided} of ${stage.items} items in this stage are decided` : ""].filter(Boolean).join("; ");
+    status.textContent = [`You have answered ${counted(done, "question")}.`, stage ? `In this part of the project, ${stage.decided} of ${stage.items} questions have all the answers they need.` : ""].filter(Boolean).join(" ");
     undo.disabled = past.length === 0;
     skip.disabled = current === null;
     place.dataset.ahead = ahead.length;
@@ -96,9 +96,9 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     isDone = app.me.stages.every(({ state }) => state === "done");
     const now = isDone ? null : button("Check now", lookForMore);
     const isPrepared = !app.me.stage && app.me.stages.some(({ state }) => state === "waiting");
-    const words = app.me.stage ? "No items are left for you at the moment. Thank you!" : isPrepared ? "The next stage is being prepared." : "All stages are done. Thank you!";
+    const words = app.me.stage ? "There are no questions for you at the moment. Thank you!" : isPrepared ? "The next questions are being prepared." : "This project is finished. Thank you!";
     const onwards = app.me.member.role === "owner" ? link("?progress", "Go to Progress") : null; // only owners open stages
-    wait(isDone ? words : `${words} The page checks for new items by itself.`, h("p.actions", {}, now, onwards));
+    wait(isDone ? words : `${words} New questions appear here by themselves.`, h("p.actions", {}, now, onwards));
     if (isFree) (now ?? onwards)?.focus();
   }
 
@@ -142,14 +142,14 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
       done -= 1;
       show({ item, answer });
     });
-    const note = h("p.coach.reminder", { role: "status" }, "You did not mention ", h("b", {}, prompts.map(({ entity }) => entity).join(", ")), ` in “${goalOf(item)}”. `, again, button("Dismiss", () => note.remove(), { kind: "plain" }));
+    const note = h("p.coach.reminder", { role: "status" }, "Your answer is saved. You did not mention ", h("b", {}, prompts.map(({ entity }) => entity).join(", ")), ` in “${goalOf(item)}”. `, again, button("Dismiss", () => note.remove(), { kind: "plain" }));
     bar.parentElement.querySelector(".reminder")?.remove();
     bar.after(note);
   }
   function showNext() {
     current = null;
     if (ahead.length) show(ahead.shift());
-    else wait("Loading the next item …");
+    else wait("Loading the next question …");
   }
   /** An item that the server gave: on the desk, or beside it. */
   function take(next) {
@@ -208,7 +208,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
     });
   }
   function showKeys() {
-    const common = [{ name: "undo", label: "Undo the last decision" }, { name: "skip", label: "Skip this item" }, { name: "help", label: "Show the keys" }];
+    const common = [{ name: "undo", label: "Undo the last answer" }, { name: "skip", label: "Skip this question" }, { name: "help", label: "Show the keys" }];
     keyboard.showHelp([...(form?.actions ?? []), ...common], app.saveKeys);
   }
   function pressed(event) {
@@ -248,7 +248,7 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
 
   const mine = await get("/annotation/mine", { limit: UNDOABLE });
   past = mine.filter((one) => one.stage === app.me.stage?.number && !one.undone && !one.adjudicates && !one.checks).map(({ id, item, answer }) => ({ id, of: item, answer })).reverse();
-  wait("Looking for an item …");
+  wait("Looking for a question …");
   setTimeout(() => fill().catch((error) => explain(error, place))); // after the page is in its place, so that it can take the focus
 
   return () => {
