@@ -95,8 +95,8 @@ def model(
         str | None,
         typer.Option(
             metavar="NAME",
-            help='Name of the model among the members of the project. Default: the value of --model, or "embedded '
-            'model".',
+            help="Name of the model among the members of the project. Default: the value of --model if given, "
+            'otherwise "embedded model".',
         ),
     ] = None,
     agree: Annotated[

@@ -64,7 +64,8 @@ def plan(
             metavar="X",
             min=0,
             max=5,
-            help="Minimum salience, from 0 to 5, of the entities in the default --goal and in the prompt.",
+            help="Minimum salience, from 0 to 5, of the entities in the default --goal and in the prompt of --method "
+            "prompted.",
         ),
     ] = 4.0,
     salience_rater: Annotated[
@@ -97,7 +98,11 @@ def plan(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Write each plan to FILE as a trace of its steps, in JSONL."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the plans to FILE, as JSONL: for each plan a trace, with the steps of the plan and their "
+            "changes. If the input contains planning tasks, write the domains instead.",
         ),
     ] = None,
     as_json: AsJson = False,
