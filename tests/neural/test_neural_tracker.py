@@ -239,19 +239,20 @@ def test_a_tokenizer_of_another_model_is_said_so(copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "card",
+    ("card", "message"),
     [
-        "{",
-        "[]",
-        '{"system": "x", "style": "openpi-c", "arch": "bart"}',
-        '{"a": 1}',
-        '{"system": "emem", "style": "openpi-c", "arch": "bart", "longest_answer": 0}',
-        '{"system": "emem", "style": "openpi-c", "arch": "bart", "longest_answer": true}',
+        ("{", "."),
+        ("[]", "."),
+        ('{"system": "x", "style": "openpi-c", "arch": "bart"}', "system is 'x', but must be one of baseline, "),
+        ('{"system": "emem", "style": [], "arch": "bart"}', r"style is \[\], but must be one of openpi, openpi-c"),
+        ('{"a": 1}', "."),
+        ('{"system": "emem", "style": "openpi-c", "arch": "bart", "longest_answer": 0}', "longest_answer is 0, but"),
+        ('{"system": "emem", "style": "openpi-c", "arch": "bart", "longest_answer": true}', "longest_answer is True"),
     ],
 )
-def test_a_damaged_card_is_said_so(copy: Path, card: str) -> None:
+def test_a_damaged_card_is_said_so(copy: Path, card: str, message: str) -> None:
     (copy / "fluents.json").write_text(card)
-    _spoiled(copy, ".")
+    _spoiled(copy, message)
 
 
 def test_a_damaged_configuration_is_said_so(copy: Path) -> None:

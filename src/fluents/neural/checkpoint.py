@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fluents.errors import FluentsError, InputError, needs_extra
-from fluents.jsonl import atomic_output, parse_json, wrong_shape_is_input_error
+from fluents.jsonl import WrongShape, atomic_output, parse_json, wrong_shape_is_input_error
 from fluents.neural.encoding import Codec
-from fluents.neural.inputs import CARD, STYLES, NeuralSystem, Style, system_named
+from fluents.neural.inputs import CARD, STYLES, SYSTEMS, NeuralSystem, Style, system_named
 from fluents.neural.network import Network, OutOfMemory
 from fluents.version import __version__
 
@@ -172,12 +172,12 @@ def read_card(folder: Path) -> Card:
     what = "this file does not describe a checkpoint of `fluents train neural`"
     with wrong_shape_is_input_error(what, str(file), fix="restore the file that `fluents train neural` wrote"):
         card = Card(**parse_json(file.read_bytes(), str(file)))
-        system_named(card.system)
-        if card.style not in STYLES:
-            raise ValueError(f"unknown style {card.style!r}")
+        for name, value, known in (("system", card.system, list(SYSTEMS)), ("style", card.style, list(STYLES))):
+            if value not in known:
+                raise WrongShape(f"{name} is {value!r:.80}, but must be one of {', '.join(known)}")
         longest = card.longest_answer
         if longest is not None and (type(longest) is not int or longest < 1):
-            raise ValueError(f"longest_answer must be a number of tokens, found {longest!r}")
+            raise WrongShape(f"longest_answer is {longest!r:.80}, but must be a number of tokens")
         return card
 
 
