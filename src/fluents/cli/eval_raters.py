@@ -80,8 +80,8 @@ def agreement(
     scope: Annotated[
         Scope,
         typer.Option(
-            help="Salience ratings to compare: global (for the goal) or local (for each step). With --stage: only for a "
-            "stage of salience ratings."
+            help="Salience ratings to compare: global (for the goal) or local (for each step). With --stage: only for "
+            "a stage of salience ratings."
         ),
     ] = "global",
     stage: Annotated[
