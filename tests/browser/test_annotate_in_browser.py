@@ -705,14 +705,14 @@ def disputed(server: ServedProject, name: str) -> ServedProject:
 
 def test_disagreements_are_settled_and_a_sample_is_checked(browser: Browser, server: ServedProject) -> None:
     with at_work(browser, disputed(server, "d"), "Ada", "adjudicator", "adjudicate") as ada:
-        expect(ada.tab.get_by_text("Disagreement 1 of 3. The annotators agree to 67 %.")).to_be_visible()
+        expect(ada.tab.get_by_text("Disagreement 1 of 3. Agreement between the annotators: 67 %.")).to_be_visible()
         expect(ada.tab.locator(".answer-column")).to_have_count(3)
         ada.press("1")
-        expect(ada.tab.get_by_text("Disagreement 1 of 2. The annotators agree to 67 %.")).to_be_visible()
+        expect(ada.tab.get_by_text("Disagreement 1 of 2. Agreement between the annotators: 67 %.")).to_be_visible()
         ada.press("e")
         expect(ada.tab.locator(".ruling-form")).to_contain_text("Wrong for this reason:")
         ada.press("5")
-        expect(ada.tab.get_by_text("Disagreement 1 of 1. The annotators agree to 67 %.")).to_be_visible()
+        expect(ada.tab.get_by_text("Disagreement 1 of 1. Agreement between the annotators: 67 %.")).to_be_visible()
         ada.saved()
         to(ada.tab, "Minimum agreement")
         ada.press("Control+a")

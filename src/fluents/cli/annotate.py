@@ -328,7 +328,7 @@ def import_(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a project from an exported history, and print a link for its owner.
+    """Create a project from a history (the file of all answers of another project), and print a link for its owner.
 
     The new project contains all answers and all people of the exported project, but these people need a link to sign
     in. For each person, run `fluents annotate invite --member ID`, and send them the link that it prints.

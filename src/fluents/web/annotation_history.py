@@ -195,8 +195,8 @@ class _Reader:
         changes = [dict(change) for change in record.changes]
         if check_blind_pass(self._item(record.item), changes) != changes:
             raise InputError(
-                f"the changes that {record.author} wrote before seeing the draft do not match the item "
-                f"{record.item!r:.80}",
+                f"the changes that the member {record.author} wrote before seeing the draft do not match the "
+                f"item {record.item!r:.80}",
                 fix=EXPORT_AGAIN,
             )
         author = self._members[record.author]

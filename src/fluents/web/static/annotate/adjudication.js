@@ -68,7 +68,7 @@ export async function showAdjudication(page, app) {
     actions.push({ name: "edit", label: "Give another answer", act: edit }, { name: "up", label: "Previous disagreement", act: () => move(-1) }, { name: "down", label: "Next disagreement", act: () => move(1) });
     const other = button("Give another answer", edit, { kind: "plain" });
     other.prepend(keyboard.cap("edit"), " ");
-    place.replaceChildren(h("section.case", {}, h("p.hint", { role: "status" }, `Disagreement ${at + 1} of ${cases.length}. The annotators agree to ${percent(agreement)}.`), h("h2", {}, question(item)),
+    place.replaceChildren(h("section.case", {}, h("p.hint", { role: "status" }, `Disagreement ${at + 1} of ${cases.length}. Agreement between the annotators: ${percent(agreement)}.`), h("h2", {}, question(item)),
       item.payload.change ? changeSentence(item.payload.change) : null,
       h("details", { open: true }, h("summary", {}, "Procedure"), procedureView(item.payload.procedure, { step: item.payload.change?.step ?? item.payload.step })),
       h("div.answer-columns", {}, columns), h("p.actions", {}, other, button("Previous", () => move(-1), { kind: "plain", disabled: at === 0 }), button("Next", () => move(1), { kind: "plain", disabled: at === cases.length - 1 }))));
@@ -94,7 +94,7 @@ export async function showAdjudication(page, app) {
   }
   function bulkBox() {
     const threshold = h("input", { type: "number", min: 50, max: 100, value: 80, id: "threshold", "aria-label": "Minimum agreement, in percent" });
-    return h("section.panel.bulk", {}, h("h2", {}, "Accept many at once"), h("p.actions", {}, h("label", { for: "threshold" }, "Accept the most frequent answer wherever the annotators agree to at least ", threshold, " %"),
+    return h("section.panel.bulk", {}, h("h2", {}, "Accept many at once"), h("p.actions", {}, h("label", { for: "threshold" }, "Accept the most frequent answer wherever agreement is at least ", threshold, " %"),
       button("Accept", async () => {
         const { accepted } = await post("/annotation/adjudicate/bulk", { stage: stage.number, threshold: Number(threshold.value) / 100 });
         tell(`Settled ${counted(accepted, "disagreement")}.`);
