@@ -45,6 +45,9 @@ def test_version_and_help() -> None:
     for command in ([], ["segment"], ["data"], ["data", "convert"]):
         assert run(*command, "--help").returncode == 0
     assert "Example" in run("data", "convert", "--help").stdout
+    terms = run("data", "convert", "--help").stdout.partition("Terms:")[2]
+    assert "JSONL: a text format" in terms
+    assert "Krippendorff" not in terms
 
 
 def test_help_names_values_and_shows_none_for_flags() -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -306,12 +307,18 @@ def conventional(command: Any, parent: Any = None) -> Any:
     """The command, with help that names values as most tools do (FILE, N, a|b), where typer shows Python's types."""
     context = typer.Context(command, parent=parent, **command.context_settings)
     for inner in getattr(command, "commands", {}).values():
-        inner.epilog = inner.epilog or glossary("Terms:", _help_of(inner))
+        inner.format_help = partial(_help_with_terms, inner, inner.format_help)
         conventional(inner, context)
     for parameter in command.get_params(context):  # --help is one of them
         if hasattr(parameter, "display_type"):
             _name_value(parameter, context)
     return command
+
+
+def _help_with_terms(command: Any, format_help: Callable[[Any, Any], None], context: Any, formatter: Any) -> None:
+    """Show the help of a command, with the terms that it uses: found when they are shown, not at every start."""
+    command.epilog = command.epilog or glossary("Terms:", _help_of(command))
+    format_help(context, formatter)
 
 
 def _help_of(command: Any) -> str:
