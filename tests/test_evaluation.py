@@ -152,7 +152,7 @@ def test_standard_input_is_as_good_as_a_file(
     ("asked", "message"),
     [
         (lambda: evaluate("schemata", GOLD, PRED, by="mentioned"), "topic, seen"),
-        (lambda: evaluate("crepe", GOLD, PRED, by="topic"), "cannot be broken down"),
+        (lambda: evaluate("crepe", GOLD, PRED, by="topic"), "does not support `by` 'topic'"),
         (lambda: evaluate("schemata", GOLD, PRED, worst=1), "score each step"),
         (lambda: evaluate("clustering", GOLD, "offline"), "only against openpi2:labels"),
         (lambda: evaluate("original", GOLD * 2, PRED, keep=Keep(top=1)), "two traces have the same id, 'a'"),

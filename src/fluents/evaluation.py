@@ -103,7 +103,7 @@ def evaluate(
     if by is not None and by not in PARTS.get(metric, ()):
         known = ", ".join(PARTS.get(metric, ()))
         raise UnknownNameError(
-            f"the score of the metric {metric} cannot be broken down by {by!r}",
+            f"the metric {metric} does not support `by` {by!r}",
             fix=f"set `by` to one of: {known}" if known else "leave out `by`",
         )
     if (errors or worst) and metric not in STEPWISE:

@@ -105,7 +105,7 @@ def by_modality(
         golds = [_only(trace, _seen_by(modality)) for trace in meant]
         if not any(trace.changes for trace in golds):
             raise InputError(
-                "the gold does not record which annotators saw images, so it cannot be broken down by modality",
+                "`by` modality needs to know which annotators saw images, but the gold does not record this",
                 fix="use openpi:dev or openpi:test as `gold`",
             )
         sides = (golds, said) if all_steps else _on_common_steps(golds, said, golds)
@@ -159,7 +159,7 @@ def breakdown(
     parts = by_topic(score, topics) if kind == "topic" else by_seen(score, topics)
     if not any(topics.values()):
         raise InputError(
-            f"the gold has no topics, so it cannot be broken down by {kind}",
+            f"`by` {kind} needs the topic of each procedure, but the gold has no topics",
             fix="use openpi:dev or openpi:test as `gold`",
         )
     return parts
