@@ -72,7 +72,7 @@ class ModelError(FluentsError):
     """The embedded model could not be loaded or could not answer."""
 
 
-def _remedy(model: Path) -> str:
+def load_fix(model: Path) -> str:
     """What helps if a model cannot be loaded. Only a file of our own may be deleted: nobody else's comes back."""
     if model.is_relative_to(weights_dir()):
         return (
@@ -127,9 +127,9 @@ class Engine:
             self._server: Any = xllamacpp.Server(params)
         except RuntimeError as error:
             raise ModelError(
-                f"the model could not be loaded: {error}",
+                f'the model could not be loaded; llama.cpp reports: "{error}"',
                 where=model,
-                fix=_remedy(model),
+                fix=load_fix(model),
             ) from None
         # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
         self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
@@ -251,7 +251,7 @@ class Engine:
             raise
         if failed or len(ended) < count:  # an answer without its end must not pass for a short one
             what = f"the model could not answer: {failed[0] if failed else 'generation stopped early'}"
-            raise ModelError(what, fix="try again; if it fails again, check the weights: fluents weights verify")
+            raise ModelError(what, fix="try again; if it fails again, run: fluents weights verify")
         return [WrittenAnswer(parts[i], tuple(tokens[i]), ended[i] == "stop") for i in range(count)]
 
     def close(self) -> None:

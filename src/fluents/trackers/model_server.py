@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from fluents.errors import InputError
 from fluents.prompts.local import VERSION as MERGED_PROMPT
-from fluents.trackers.embedded import ModelError, free_cores
+from fluents.trackers.embedded import ModelError, free_cores, load_fix
 from fluents.weights.adapters import base_file, merged, open_embedded, unpacked
 
 HOST = "127.0.0.1"
@@ -98,7 +98,7 @@ def _start_llama(path: Path, lora: Path | None, name: str, slots: int, key: str)
         server: Any = xllamacpp.Server(params)
     except RuntimeError as error:
         raise ModelError(
-            f"the model could not be loaded: {error}", where=path, fix="check the weights: fluents weights verify"
+            f'the model could not be loaded; llama.cpp reports: "{error}"', where=path, fix=load_fix(path)
         ) from None
     # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
     server.handle_completions({"prompt": "\n", "max_tokens": 1})
