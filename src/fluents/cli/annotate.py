@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from fluents.records import Trace
 
 app = typer.Typer(
-    help="Let people annotate procedures on a web page, and export the results as a dataset. Needs the extra `web`.",
+    help="Let people annotate procedures on a web page, and export the results as a dataset. Needs the "
+    "extra `fluents[web]`.",
     no_args_is_help=True,
 )
 app.command()(model)
@@ -45,7 +46,8 @@ def new(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="Procedures to annotate: texts, web pages, folders, files of traces, or datasets such as openpi:dev."
+            help="Procedures to annotate: texts, web pages, folders, files of traces, or dataset splits such as "
+            "openpi:dev."
         ),
     ],
     stages: StageList = None,
@@ -62,17 +64,17 @@ def new(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="File of traces that serve as a first draft, for example from `fluents track`. People correct this "
-            "draft in the stage correct. In author and audit, the page points out entities of the draft that are "
-            "still missing.",
+            help="File of traces that serve as a first draft, for example from `fluents track`. In the stage "
+            "correct, people correct this draft. In the stages author and audit, the page points out entities "
+            "of the draft that are still missing.",
         ),
     ] = None,
     system: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=FILE",
-            help="File of traces that a system predicted, and a name for this system. People judge the predictions "
-            "in the stages judge and hallucinations. Repeat for several systems.",
+            help="Predictions of a system: a name for the system, and a file of traces. People judge these "
+            "predictions in the stages judge and hallucinations. Repeat for several systems.",
         ),
     ] = None,
     seed: Seed = None,
@@ -171,8 +173,9 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. Other machines should connect through an HTTPS proxy, because the server does "
-            "not encrypt."
+            metavar="ADDRESS",
+            help="Address to listen on. Other machines should connect through an HTTPS proxy, because the server "
+            "itself does not encrypt connections.",
         ),
     ] = "127.0.0.1",
     allow_host: Annotated[
@@ -189,7 +192,7 @@ def serve(
             metavar="MINUTES",
             min=0.05,
             help="A question is reserved for the person who has it open. If they leave the page without answering, "
-            "other people get the question after MINUTES.",
+            "other people get the question after this many minutes.",
         ),
     ] = 15.0,
     open_page: Annotated[
@@ -269,16 +272,14 @@ def export(
     format: Annotated[
         Literal["fluents", "openpi", "openpi-c", "openpi2", "history"],
         typer.Option(
-            help="What to write. fluents: the annotated procedures as traces, in JSONL. openpi (a zip archive of four "
-            "files), openpi-c, openpi2: the same in the formats of these datasets. history: every answer, with its "
-            "author and time."
+            help="What to write. fluents: the annotated procedures as traces, in JSONL. openpi, openpi-c, openpi2: "
+            "the same, in the format of that dataset (for openpi, a zip archive of four files). history: "
+            "every answer, with its author and time."
         ),
     ] = "fluents",
     pseudonymous: Annotated[
         bool,
-        typer.Option(
-            "--pseudonymous", help="With --format history: do not write names. The ids A1, A2, … replace them."
-        ),
+        typer.Option("--pseudonymous", help="With --format history: write ids (A1, A2, …) instead of people's names."),
     ] = False,
     output: Annotated[
         str,
@@ -328,11 +329,11 @@ def import_(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a project from a history (the file of all answers of another project), and print a link for its owner.
+    """Create a project from the history of another project, and print a link for the owner of the new project.
 
-    The new project contains all answers and all people of the exported project, but these people need a link to sign
-    in. For each person, run `fluents annotate invite --member ID`, and send them the link that it prints.
-    `fluents annotate status` shows each person's ID.
+    The new project contains all answers and all people of the exported project, but these people need new links to sign
+    in. For each person, run `fluents annotate invite --member ID`, and send the person the link that this command
+    prints. `fluents annotate status` shows each person's ID.
 
     Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
     """

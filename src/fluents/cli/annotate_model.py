@@ -27,8 +27,9 @@ StageList = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
-        help="Stages of the project in order, separated by commas, such as author,vet. A number after a stage says how "
-        "many people answer each question: vet:3 asks three. Default: 1, 2 or 3 people, as in the OpenPI papers.",
+        help="Stages of the project in order, separated by commas, such as author,vet. A number after a stage "
+        "says how many people answer each question: vet:3 asks three people. Without a number, it is 1, 2 "
+        "or 3 people, depending on the stage, as in the OpenPI papers.",
     ),
 ]
 DesignFile = Annotated[
@@ -38,7 +39,9 @@ DesignFile = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
-        min=0, help="Seed for shuffling and sampling questions. Default: the seed in the file of --design, otherwise 0."
+        min=0,
+        help="Random seed for shuffling and sampling questions. Default: the seed in the --design file if it "
+        "has one, otherwise 0.",
     ),
 ]
 
@@ -75,8 +78,8 @@ class AnnotatorModelOptions(ModelOptions):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Embedded model (tiny, small or base), or name of a language model at --base-url. Default: "
-            "$FLUENTS_MODEL if set, otherwise base.",
+            help="Model to use: an embedded model (tiny, small or base), or the name of a language model at "
+            "--base-url. Default: $FLUENTS_MODEL if set, otherwise base.",
             rich_help_panel=PANEL,
         ),
     ] = None
@@ -95,8 +98,8 @@ def model(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Name of the model among the members of the project. Default: the value of --model if given, "
-            'otherwise "embedded model".',
+            help="Name under which the model joins the project. Default: the value of --model if given, otherwise "
+            '"embedded model".',
         ),
     ] = None,
     agree: Annotated[
@@ -109,8 +112,9 @@ def model(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File for the token with which the model signs in again later. If FILE exists, the command signs in "
-            "with the token in it. Otherwise, it joins with LINK and writes the token to FILE.",
+            help="File that stores the model's sign-in token between runs. If FILE exists, the model signs in with "
+            "the token in FILE. Otherwise, the model joins with LINK, and the command writes the token to "
+            "FILE.",
         ),
     ] = None,
     as_json: AsJson = False,

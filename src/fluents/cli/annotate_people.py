@@ -23,8 +23,9 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="Where projects are stored: an SQLite file, or a database such as postgresql://user@host/database. "
-        "Default: $FLUENTS_STORE if set, otherwise the file annotation.sqlite in your data folder.",
+        help="Where projects are stored: an SQLite file, or a database such as "
+        "postgresql://user@host/database. Default: $FLUENTS_STORE if set, otherwise annotation.sqlite in "
+        "your data folder (on Linux, ~/.local/share/fluents).",
     ),
 ]
 ProjectArgument = Annotated[
@@ -97,14 +98,14 @@ def revoke(
     project: ProjectArgument = None,
     member: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ID", help="Person who must not sign in any more. ID is A1, A2 and so on. Repeat for several."
-        ),
+        typer.Option(metavar="ID", help="Person whose access ends. ID is A1, A2 and so on. Repeat for several people."),
     ] = None,
     invitation: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ID", help="Link with which nobody else can join any more. ID has 16 digits. Repeat for several."
+            metavar="ID",
+            help="Link to revoke. Nobody else can join with it. ID has 16 hexadecimal digits. Repeat for several "
+            "links.",
         ),
     ] = None,
     store: StoreOption = None,
@@ -112,9 +113,9 @@ def revoke(
 ) -> None:
     """End people's access to a project, or revoke links. This takes effect at once.
 
-    `fluents annotate status` shows the ids of people and links. The answers of a person stay in the project. If a
-    link still works, a person without access could use it to join again as somebody new, so also revoke the link. To
-    let a person in again, run `fluents annotate invite --member ID`.
+    `fluents annotate status` shows the ids of people and links. When you end a person's access, their answers stay in
+    the project. Also revoke the links that the person knows: with a link that still works, they could join again under
+    a new name. To let a person in again, run `fluents annotate invite --member ID`.
 
     Example: `fluents annotate revoke soups --member A3`
     """
@@ -141,9 +142,13 @@ def revoke(
 def status(project: ProjectArgument = None, store: StoreOption = None, as_json: AsJson = False) -> None:
     """Show how far a project is, who has joined it, and which links people can still join with.
 
-    The first table counts the questions (items) of each stage; an item is decided when enough people have answered it.
-    In the second table, done is the number of questions that a person has answered, and access says whether the person
-    can sign in. In the third table, uses is the number of people who can still join with a link.
+    The first table has a row for each stage. “items” is the number of questions, and “decided” is the number of
+    questions that enough people have answered.
+
+    The second table has a row for each person. “done” is the number of questions that the person has answered, and
+    “access” says whether the person can sign in.
+
+    The third table has a row for each link. “uses” is the number of people who can still join with the link.
 
     Example: `fluents annotate status soups`
     """

@@ -16,16 +16,15 @@ def simulate(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Gold traces, from which the simulated annotators know the right answers: a dataset split such as "
-            "fluents:dev, or a file.",
+            help="Gold traces, which contain the right answers: a dataset split such as fluents:dev, or a file.",
         ),
     ],
     stages: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Stages of the project in order, separated by commas, such as author,vet:3. `fluents annotate new "
-            "--help` lists all stages.",
+            help="Stages of the project in order, separated by commas, such as author,vet:3. The number after a "
+            "colon says how many people answer each question. `fluents annotate new --help` lists all stages.",
         ),
     ] = None,
     design: Annotated[
@@ -40,7 +39,10 @@ def simulate(
         typer.Option(min=0, max=1, help="Share of the gold changes that an annotator does not write, from 0 to 1."),
     ] = 0.3,
     invent: Annotated[
-        float, typer.Option(min=0, max=1, help="Wrong changes that an annotator writes per gold change, from 0 to 1.")
+        float,
+        typer.Option(
+            min=0, max=1, help="Number of wrong changes that an annotator writes per gold change, from 0 to 1."
+        ),
     ] = 0.05,
     flip: Annotated[
         float,
@@ -56,25 +58,25 @@ def simulate(
         typer.Option(
             "--table",
             help="Also print a table for each of the stages author, vet, clean-procedures, clean-steps and "
-            "clean-changes. It shows precision and recall if 1 to 7 people answer each question and make errors in "
-            "5, 10, 20 or 30 % of the cases.",
+            "clean-changes. Each table shows the precision and recall for 1 to 7 people per question, if each "
+            "person makes errors in 5, 10, 20 or 30 % of the cases.",
         ),
     ] = False,
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Use only the first N procedures. Default: all.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a project, to find out how many people it needs. Nothing is stored.
 
-    The simulated annotators know the right answers, but make errors as often as you say with --miss, --invent and
-    --flip. For each stage, the command prints how well they agree, and the precision and recall of the changes, steps
-    or procedures that are left after it.
+    The simulated annotators know the right answers, but make errors: --miss, --invent and --flip say how often. For
+    each stage, the command prints how well the annotators agree, and the precision and recall of the changes, steps or
+    procedures that are left after the stage.
 
     Some stages remove wrong procedures, steps or changes. To test these stages, the command first adds wrong ones, as
     many as OpenPI contains: 15 % of the procedures, 7.4 % of the steps and 32 % of the changes. If the annotators write
-    the changes themselves (stage author), it adds no wrong changes.
+    the changes themselves (stage author), the command adds no wrong changes.
 
     Example: `fluents annotate simulate fluents:dev --stages author,vet --annotators 5 --flip 0.2 --table`
     """

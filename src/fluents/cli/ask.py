@@ -23,7 +23,7 @@ def ask(
     source: Annotated[
         str,
         typer.Argument(
-            help="File with a text, a web page or traces; a dataset split such as crepe:dev; or - for standard input."
+            help="A file (a text, a web page or traces), a dataset split such as crepe:dev, or - for standard input."
         ),
     ],
     question: Annotated[
@@ -33,7 +33,8 @@ def ask(
     states: Annotated[
         Literal["none", "all", "salient"],
         typer.Option(
-            help="States on which the answer is based: all, none, or only those of salient entities (salient)."
+            help="States to base the answer on. all: the states of all entities. salient: only the states of "
+            "salient entities (see --min-salience). none: no states, only the text."
         ),
     ] = "all",
     min_salience: Annotated[
@@ -42,13 +43,14 @@ def ask(
             metavar="X",
             min=0,
             max=5,
-            help="With --states salient: minimum salience of an entity in the step, from 0 to 5. Default: 3.",
+            help="With --states salient: use only entities whose salience in the step is at least X, from 0 to 5. "
+            "Default: 3.",
         ),
     ] = None,
     method: Annotated[
         Literal["offline", "prompted"],
         typer.Option(
-            help="offline: the built-in method, no language model. prompted: the language model that --model names."
+            help="offline: use the built-in method, without a language model. prompted: use the language model --model."
         ),
     ] = ("offline"),
     traces: Annotated[
@@ -64,12 +66,12 @@ def ask(
 ) -> None:
     """Ask a yes-or-no question about a procedure: how likely is “yes” after each step?
 
-    The answer is a number from 1 (almost impossible) to 5 (almost certain), before the first step and after each step.
-    It comes with a reason and the states that support it. If SOURCE is a text, the embedded model tracks it first.
+    The command gives an answer before the first step, and one after each step. An answer is a number from 1 (“yes” is
+    almost impossible) to 5 (“yes” is almost certain), with a reason and the states that support it. If SOURCE is a
+    text, the embedded model tracks it first.
 
     The dataset crepe contains events instead of questions. For each step and event, the answer is “more likely”, “less
-    likely” or “no change”. To score these
-    answers, use `fluents eval crepe`.
+    likely” or “no change”. To score such answers, use `fluents eval crepe`.
 
     Example: `fluents ask windy.txt "Can she see what is in the room?"`
 

@@ -27,8 +27,8 @@ class BatchTracker:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Embedded model (tiny, small, base or a GGUF file), or name of a language model at --base-url. "
-            "Default: $FLUENTS_MODEL if set, otherwise base.",
+            help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
+            "model at --base-url. Default: $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None
     base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None
@@ -44,8 +44,8 @@ class BatchTracker:
         str | None,
         typer.Option(
             metavar="FOLDER",
-            help="Track with a model that you trained, instead of --model. FOLDER is the --out of `fluents train "
-            "neural`.",
+            help="Track with a model that you trained, instead of --model. FOLDER is the folder given to `fluents "
+            "train neural --out`.",
         ),
     ] = None
     replay: Annotated[
@@ -57,7 +57,9 @@ class BatchTracker:
     samples: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree. Default: 1."
+            metavar="N",
+            min=1,
+            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1.",
         ),
     ] = None
     max_changes: Annotated[
@@ -81,8 +83,8 @@ class BatchTracker:
             metavar="N",
             min=1,
             max=256,
-            help="Number of procedures that each worker tracks at the same time. For an endpoint: number of requests "
-            "that each worker sends at the same time. Default: 8.",
+            help="With an embedded model: number of procedures that each worker tracks at the same time. With an "
+            "endpoint: number of requests that each worker sends at the same time. Default: 8.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed. Default: 1.")] = None
@@ -104,8 +106,8 @@ class WorkerOptions:
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="With --engine ray: address of the cluster; auto finds the cluster of this machine. Default: start "
-            "Ray on this machine.",
+            help="With --engine ray: address of the cluster, or auto for the cluster to which this machine "
+            "belongs. Default: start Ray on this machine only.",
         ),
     ] = None
     workers: Annotated[
@@ -115,7 +117,7 @@ class WorkerOptions:
         ),
     ] = None
     gpu_workers: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Number of workers that use a GPU, one GPU each.")
+        int, typer.Option(metavar="N", min=0, help="How many of the workers use a GPU. Each of them needs its own GPU.")
     ] = 0
     memory: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Memory limit of each worker, in MiB. Default: no limit.")
@@ -142,8 +144,9 @@ def batch(
         str,
         typer.Option(
             metavar="LIST",
-            help="Stages to run, separated by commas. segment: find the steps. track: find the changes. canonicalise: "
-            "cluster the names. salience: rate the entities.",
+            help="Stages to run, separated by commas. segment: find the steps. track: find the changes. "
+            "canonicalise: find names that mean the same entity or attribute. salience: rate how much "
+            "entities matter.",
         ),
     ] = STAGES,
     format: Annotated[
@@ -171,16 +174,20 @@ def batch(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Print an estimate of the number of shards, the time and the cost, and write nothing."
+            "--dry-run", help="Print estimates of the number of shards, the time and the cost, and write no results."
         ),
     ] = False,
     price_in: Annotated[
         float | None,
-        typer.Option(min=0, help="With --dry-run: price of a million input tokens, to report the cost. Any currency."),
+        typer.Option(
+            min=0, help="With --dry-run: price of a million input tokens, in any currency, to estimate the cost."
+        ),
     ] = None,
     price_out: Annotated[
         float | None,
-        typer.Option(min=0, help="With --dry-run: price of a million output tokens, to report the cost. Any currency."),
+        typer.Option(
+            min=0, help="With --dry-run: price of a million output tokens, in any currency, to estimate the cost."
+        ),
     ] = None,
     as_json: AsJson = False,
     *,

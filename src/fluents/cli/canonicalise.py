@@ -20,13 +20,19 @@ def canonicalise(
     method: Annotated[
         Literal["offline", "prompted", "verified"],
         typer.Option(
-            help="offline: the built-in method, no language model. prompted: the language model that --model names. "
-            "verified: the built-in method, but the language model checks doubtful pairs of names."
+            help="How to cluster names. offline: with the built-in method, without a language model. prompted: "
+            "with the language model --model. verified: with the built-in method, but the language model "
+            "checks doubtful pairs of names."
         ),
     ] = "offline",
     pairs: Annotated[
         int | None,
-        typer.Option(min=1, max=1000, help="With --method verified: check at most N pairs per trace. Default: 20."),
+        typer.Option(
+            min=1,
+            max=1000,
+            help="With --method verified: let the language model check at most N pairs of names per trace. "
+            "Default: 20.",
+        ),
     ] = None,
     runs: Annotated[
         int | None,
@@ -49,8 +55,8 @@ def canonicalise(
     examples: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="With --method prompted: take few-shot examples from the traces in FILE or a dataset split.",
+            metavar="SOURCE",
+            help="With --method prompted: take few-shot examples from SOURCE, a file of traces or a dataset split.",
         ),
     ] = None,
     shots: Annotated[
@@ -114,8 +120,9 @@ def expand(
     vocabulary: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="Take the paraphrases from the names in FILE or in a dataset split, instead of from a language model.",
+            metavar="SOURCE",
+            help="Take the paraphrases from the names in SOURCE (a file of traces or a dataset split), instead of "
+            "from a language model.",
         ),
     ] = None,
     near: Annotated[
@@ -133,12 +140,12 @@ def expand(
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Add paraphrases of the names of entities and attributes to traces.
+    """Add paraphrases to traces: other names for their entities and attributes.
 
     If you add paraphrases to the gold, `fluents eval schemata` also accepts predictions that use these paraphrases.
 
-    The traces must have clusters of names: run `fluents canonicalise` first. The paraphrases come from a language model
-    (--model), or from the names in a dataset (--vocabulary).
+    Before you add paraphrases, run `fluents canonicalise`, which clusters names that mean the same. The paraphrases
+    come from a language model (--model), or from the names in a dataset (--vocabulary).
 
     Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
 

@@ -166,8 +166,8 @@ class ScoredSalient(Salient):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="With --min-salience or --top: use the salience ratings of the rater NAME, such as A1, an annotator "
-            "of OpenPI2.0. If the predictions have no ratings, fluents computes them.",
+            help="With --min-salience or --top: use the salience ratings by the rater NAME, for example A1, an "
+            "annotator of OpenPI2.0. If the predictions have no ratings, fluents computes them.",
         ),
     ] = None
 

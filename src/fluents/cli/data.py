@@ -28,7 +28,7 @@ def list_(
 ) -> None:
     """List all datasets with their splits.
 
-    The column “here” tells whether a dataset is on this machine.
+    The column “here” says whether a dataset is on this machine.
 
     Example: `fluents data list`
     """
@@ -70,8 +70,8 @@ def get(
 ) -> None:
     """Download datasets, and verify every file by its hash.
 
-    The files are stored in the folder $FLUENTS_CACHE if set, otherwise in your cache folder. To resume an interrupted
-    download, run the command again.
+    The files are stored in the folder $FLUENTS_CACHE or, if that is not set, in your cache folder (on Linux,
+    ~/.cache/fluents). To resume an interrupted download, run the command again.
 
     Example: `fluents data get openpi openpi-c`
     """

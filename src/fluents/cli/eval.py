@@ -51,8 +51,8 @@ def original(
         str,
         typer.Option(
             metavar="LIST",
-            help="How to measure the similarity of two changes: exact, bleu, rouge or meteor-stem, separated by "
-            "commas. Append -states, as in bleu-states, to compare only the states.",
+            help="How to measure the similarity of two changes: one or more of exact, bleu, rouge and meteor-stem,"
+            " separated by commas. Append -states, as in bleu-states, to compare only the states.",
         ),
     ] = "exact,bleu,rouge",
     by: ByAny = None,
@@ -65,10 +65,10 @@ def original(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """Score changes as OpenPI does (2020): compare each prediction with the most similar gold change of its step.
+    """Score changes as in OpenPI (2020): compare each prediction with the most similar gold change, and vice versa.
 
-    For precision, each prediction is compared with the most similar gold change. For recall, each gold change is
-    compared with the most similar prediction.
+    For precision, each prediction is compared with the most similar gold change of the same step. For recall, each gold
+    change is compared with the most similar prediction.
 
     Example: `fluents eval original --gold openpi:test --pred mine.jsonl`
 
@@ -89,7 +89,7 @@ def cluster(
     *,
     salient: ScoredSalient,
 ) -> None:
-    """Score changes as OpenPI-C does (2023): in each step, cluster changes that mean the same, then compare clusters.
+    """Score changes as in OpenPI-C (2023): in each step, cluster changes that mean the same, then compare clusters.
 
     Predicted clusters are matched one to one with gold clusters.
 
@@ -101,10 +101,11 @@ def cluster(
 @app.command()
 @with_options
 def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """Score pairs of entity and attribute (schemata), without their states, as OpenPI2.0 does (2024).
+    """Score pairs of entity and attribute (schemata), without their states, as in OpenPI2.0 (2024).
 
-    The global scores compare each predicted pair with the gold pairs of the whole procedure, the local scores with
-    those of its step. The scores marked +exp also accept the paraphrases in the gold (see `fluents expand`).
+    The global scores compare each predicted pair with the gold pairs of the whole procedure. The local scores compare
+    it with the gold pairs of the same step. If the gold has paraphrases (see `fluents expand`), the scores marked +exp
+    also accept these.
 
     Example: `fluents eval schemata --gold openpi2:dev --pred mine.jsonl`
 
@@ -116,10 +117,11 @@ def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salie
 @app.command()
 @with_options
 def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """Score the states before and after each change, as OpenPI2.0 does (2024).
+    """Score the states before and after each change, as in OpenPI2.0 (2024).
 
-    The predictions should have the same entities and attributes as the gold. To make such
-    predictions, use `fluents track-llm --pairs`.
+    The predictions should have the same entities and attributes as the gold. To make such predictions, use `fluents
+    track-llm --pairs`. A prediction is right if both states are right. The score “first wording” accepts only the first
+    gold wording of a state. The score “any wording” accepts every gold wording.
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred mine.jsonl`
 
@@ -131,9 +133,9 @@ def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient:
 @app.command()
 @with_options
 def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
-    """Score complete changes, as OpenPI2.0 does (2024): entity, attribute and both states must be right.
+    """Score complete changes, as in OpenPI2.0 (2024): entity, attribute and both states must be right.
 
-    The scores marked +exp also accept the paraphrases in the gold (see `fluents expand`).
+    If the gold has paraphrases (see `fluents expand`), the scores marked +exp also accept these.
 
     Example: `fluents eval complete --gold openpi2:dev --pred mine.jsonl`
 
@@ -172,7 +174,7 @@ def bertscore(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute BERTScore as OpenPI2.0 does (2024): compare each prediction with the most similar gold text.
+    """Compute BERTScore as in OpenPI2.0 (2024): compare each prediction with the most similar gold text.
 
     BERTScore uses a neural model, the encoder, to measure how similar two texts are. Needs the extra `fluents[embed]`.
 
@@ -183,15 +185,24 @@ def bertscore(
 
 @app.command()
 def clustering(
-    gold: Gold = "openpi2:labels",
-    pred: Pred = "openpi2-outputs:clusters",
+    gold: Annotated[
+        str, typer.Option("--gold", metavar="SOURCE", help="Gold clusters: a dataset split or a file of traces.")
+    ] = "openpi2:labels",
+    pred: Annotated[
+        str,
+        typer.Option(
+            "--pred",
+            metavar="SOURCE",
+            help="Clusters to score: a file of traces, - for standard input, or one of the names above.",
+        ),
+    ] = "openpi2-outputs:clusters",
     mode: ModeOption = "compat",
     level: Annotated[
-        Level, typer.Option(help="Clusters to score: those of entities or those of attributes.")
+        Level, typer.Option(help="Clusters to score: the clusters of entities or of attributes.")
     ] = "entities",
     as_json: AsJson = False,
 ) -> None:
-    """Score the clusters of names from `fluents canonicalise`, as OpenPI2.0 does (2024).
+    """Score the clusters of names from `fluents canonicalise`, as in OpenPI2.0 (2024).
 
     Prints two scores, exact match and B-cubed. Exact match counts the predicted clusters that equal a gold cluster.
     B-cubed also gives credit for clusters that are partly right. The default gold contains the clusters that a person
@@ -235,16 +246,17 @@ def crepe(
     ] = None,
     mode: ModeOption = "compat",
     price_in: Annotated[
-        float, typer.Option(min=0, help="Price of a million input tokens, to report the cost. Any currency.")
+        float, typer.Option(min=0, help="Price of a million input tokens, in any currency, to report the cost.")
     ] = 0.0,
     price_out: Annotated[
-        float, typer.Option(min=0, help="Price of a million output tokens, to report the cost. Any currency.")
+        float, typer.Option(min=0, help="Price of a million output tokens, in any currency, to report the cost.")
     ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Score answers on the dataset CREPE (2023): does a step make an event more likely, less likely, or neither?
 
-    The score is the mean F1 of the three kinds of answer. To write such answers, use `fluents ask crepe:dev -o FILE`.
+    The score is the mean of three F1 scores, one for each kind of answer. To write such answers, use `fluents ask
+    crepe:dev -o FILE`.
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
 
@@ -278,8 +290,8 @@ def readers(
     mode: Annotated[
         Mode,
         typer.Option(
-            help="If a gold step has no prediction: count it as a step without changes, and print a warning (compat), "
-            "or stop (strict)."
+            help="What to do if a gold step is missing in the predictions. compat: count it as a step without "
+            "changes, and print a warning. strict: stop."
         ),
     ] = "strict",
     as_json: AsJson = False,
@@ -288,11 +300,11 @@ def readers(
 
     Needs gold that lists every change, such as fluents:test. Prints:
 
-    - the soft F1 of changes: predictions and gold changes are matched one to one, and each match counts with its
-      similarity
-    - the F1 of entities, and of pairs of entity and attribute
-    - the consistency, as `fluents eval consistency` does
-    - the calibration error: how far the confidences of the changes are from the share of changes that are right
+    - soft: the F1 of changes. Predictions and gold changes are matched one to one, and each match counts as much as its
+      similarity, from 0 to 1.
+    - entities, pairs: the F1 of entities, and of pairs of entity and attribute
+    - consistency: the score of `fluents eval consistency`
+    - calibration: how much the confidence of changes differs from the share of changes that are right
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
     """
@@ -301,9 +313,10 @@ def readers(
 
 @app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
-    """Measure how often a change starts from the state that an earlier step led to. Needs no gold.
+    """Measure how often a change starts from the state in which an earlier step left the attribute. Needs no gold.
 
-    Only changes of attributes that already changed in an earlier step are counted.
+    Counts only “carried” changes: changes of an attribute that already changed in an earlier step. “exact” requires
+    that the two states have the same words. “in other words” requires only that most of their words are the same.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """
@@ -331,13 +344,14 @@ def plan(
     *,
     limits: PlannerOptions,
 ) -> None:
-    """Score PDDL domains as Proc2PDDL does (2024).
+    """Score PDDL domains as in Proc2PDDL (2024).
 
     Proc2PDDL is a dataset of planning tasks: texts with a PDDL domain and problems. To have a language model write the
-    domains, use `fluents plan --method prompted`.
+    domains, use `fluents plan --method prompted`. Without --pred, the command scores the gold domains themselves.
 
-    Prints the F1 of the preconditions and effects of actions, and the share of problems that are solved. A problem is
-    solved if a planner finds a plan in the predicted domain, and the plan is valid in the gold domain.
+    Prints the F1 of the preconditions and effects of actions, and two shares of problems. “planned” is the share for
+    which a planner finds a plan in the predicted domain. “solved” is the share for which this plan is also valid in the
+    gold domain.
 
     Example: `fluents eval plan --pred mine.jsonl`
     """
@@ -364,8 +378,7 @@ def compare(
     metric: Annotated[
         Literal["original", "cluster", "schemata", "states", "complete", "crepe", "readers"],
         typer.Option(
-            help="Metric to compare: original, cluster, schemata, states, complete, crepe or readers (see `fluents "
-            "eval`)."
+            help="Metric to use: original, cluster, schemata, states, complete, crepe or readers (see `fluents eval`)."
         ),
     ] = "original",
     mode: ModeOption = "compat",
@@ -375,8 +388,8 @@ def compare(
 ) -> None:
     """Test whether the scores of two systems differ significantly.
 
-    Prints the scores, their difference with its 95 % interval, and the p-values of two tests: paired bootstrap and
-    approximate randomisation.
+    Prints the scores, their difference with its 95 % confidence interval, and the p-values of two tests: paired
+    bootstrap and approximate randomisation. The options --embedder and --threshold work only with --metric cluster.
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """

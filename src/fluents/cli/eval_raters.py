@@ -18,16 +18,14 @@ def salience(
     sides: Sides,
     reference: Annotated[
         str,
-        typer.Option(
-            metavar="NAME", help="Compare with the rater NAME in the gold, such as A1, an annotator of OpenPI2.0."
-        ),
+        typer.Option(metavar="NAME", help="Compare with the rater NAME in the gold. A1 is an annotator of OpenPI2.0."),
     ] = "A1",
     rater: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Score the rater NAME in the predictions, such as offline-1, the built-in method of `fluents "
-            "salience`. Required if the predictions have several raters.",
+            help="Score the ratings by the rater NAME in the predictions. offline-1 is the built-in method of "
+            "`fluents salience`. Required if the predictions have several raters.",
         ),
     ] = None,
     plot: Annotated[
@@ -35,10 +33,18 @@ def salience(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Correlate salience ratings with those of an annotator, as OpenPI2.0 does (2024).
+    """Correlate salience ratings with those of an annotator, as in OpenPI2.0 (2024).
 
-    Prints Pearson's correlation, from -1 to 1, for the predictions and for all other raters in the gold. A rater is a
-    person or a program.
+    A rater is a person or a program. Prints Pearson's correlation, from -1 to 1, between the annotator and each other
+    rater: first the predictions, then the raters in the gold.
+
+    The correlation is computed in several ways, for global ratings (for the goal) and for local ratings (for each
+    step):
+
+    - smoothed: the mean over procedures, after adding a 0 to the ratings of each procedure, as in the paper
+    - raw: the mean over procedures, without this 0. The column “undefined” counts procedures without a correlation.
+    - micro: one correlation over the ratings of all procedures
+    - micro clamped: like micro, but ratings outside 0 to 5 count as 0
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl`
 
@@ -59,8 +65,8 @@ def agreement(
         typer.Option(
             "--gold",
             metavar="SOURCE",
-            help="Ratings to compare: a dataset split such as openpi2:dev, or a file. With --stage: a history, as "
-            "`fluents annotate export --format history` writes it.",
+            help="Ratings to compare: a dataset split such as openpi2:dev, or a file. With --stage: a history from"
+            " `fluents annotate export --format history`.",
         ),
     ],
     pred: Annotated[
@@ -73,15 +79,15 @@ def agreement(
     level: Annotated[
         Literal["nominal", "ordinal", "interval"],
         typer.Option(
-            help="What counts for alpha: nominal (whether ratings are equal), ordinal (their order), or interval (how "
-            "far they are apart). With --stage: only for a stage of salience ratings; other answers are nominal."
+            help="What alpha compares: nominal (whether ratings are equal), ordinal (their order), or interval "
+            "(how far they are apart). With --stage, this option affects only stages of salience ratings."
         ),
     ] = "ordinal",
     scope: Annotated[
         Scope,
         typer.Option(
-            help="Salience ratings to compare: global (for the goal) or local (for each step). With --stage: only for "
-            "a stage of salience ratings."
+            help="Salience ratings to compare: global (for the goal) or local (for each step). With --stage, this "
+            "option affects only stages of salience ratings."
         ),
     ] = "global",
     stage: Annotated[
@@ -95,10 +101,10 @@ def agreement(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how far raters of salience agree, or how far the annotators of a project agree.
+    """Measure how well raters of salience, or the annotators of a project, agree.
 
-    Prints the share of cases in which all agree, and Krippendorff's alpha, which is 1 if all agree, and 0 if they agree
-    no more often than by chance. For projects, see `fluents annotate`.
+    Prints the share of cases in which all agree, and Krippendorff's alpha. Alpha is 1 for perfect agreement, and 0 for
+    agreement no better than chance. For projects, see `fluents annotate`.
 
     Example: `fluents eval agreement --gold openpi2:dev --raters A1,A2`
 
@@ -121,9 +127,9 @@ def judgements(
     source: Annotated[
         str,
         typer.Argument(
-            help="Judgements to score: a form that you filled in, or judgements from OpenPI2.0 about the answers of a "
-            "language model (davinci or gpt-3.5) or about paraphrases (expansions). With --form: the predictions to "
-            "judge."
+            help="Judgements to score. A file: a form that you filled in. davinci, gpt-3.5: judgements from "
+            "OpenPI2.0 about the answers of that language model. expansions: judgements from OpenPI2.0 about "
+            "paraphrases. With --form, SOURCE is a file of predictions to judge."
         ),
     ],
     form: Annotated[
@@ -134,10 +140,10 @@ def judgements(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute scores from human judgements: those that OpenPI2.0 released, or your own.
+    """Compute scores from human judgements of predictions: from OpenPI2.0, or your own.
 
     To judge predictions yourself, write a blank form with --form. For each change, enter yes or no in the column
-    “hallucinated”. Then score the form.
+    “hallucinated”. Then run the command again with the form as SOURCE.
 
     Example: `fluents eval judgements davinci`
 

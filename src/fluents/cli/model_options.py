@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PANEL = "Language model"
 BASE_URL_HELP = (
-    "URL of the OpenAI-compatible endpoint that serves --model. Default: $OPENAI_BASE_URL if set, otherwise the URL of "
-    "OpenAI."
+    "URL of the OpenAI-compatible endpoint that runs the language model --model. Default: "
+    "$OPENAI_BASE_URL if set, otherwise the URL of OpenAI."
 )
 MAX_REASON = 200
 """Characters of the reason why an answer could not be parsed: it may repeat what a model or an endpoint said."""
@@ -43,7 +43,7 @@ class ModelOptions:
         str | None,
         _option(
             metavar="NAME",
-            help="Name of the language model, as the endpoint knows it.",
+            help="Name of the language model at the endpoint. There is no default.",
         ),
     ] = None
     base_url: Annotated[
@@ -86,8 +86,8 @@ class ModelOptions:
     cache: Annotated[
         Path | None,
         _option(
-            help="Store the answers of the model in FILE, and reuse them. Default: the file answers.sqlite in the "
-            "folder $FLUENTS_CACHE if set, otherwise in your cache folder.",
+            help="Store the answers of the model in FILE, and reuse them. Default: answers.sqlite in the folder "
+            "$FLUENTS_CACHE or, if that is not set, in your cache folder (on Linux, ~/.cache/fluents).",
             metavar="FILE",
         ),
     ] = None
@@ -98,10 +98,10 @@ class ModelOptions:
         False
     )
     price_in: Annotated[
-        float | None, _option(min=0, help="Price of a million input tokens, to report the cost. Any currency.")
+        float | None, _option(min=0, help="Price of a million input tokens, in any currency, to report the cost.")
     ] = None
     price_out: Annotated[
-        float | None, _option(min=0, help="Price of a million output tokens, to report the cost. Any currency.")
+        float | None, _option(min=0, help="Price of a million output tokens, in any currency, to report the cost.")
     ] = None
     usage: Annotated[
         Path | None,

@@ -31,8 +31,8 @@ class PlannerOptions:
     planner: Annotated[
         Literal["auto", "built-in", "fast-downward"],
         typer.Option(
-            help="Planner: built-in, fast-downward (needs the extra `fluents[plan]`), or auto (built-in, or "
-            "fast-downward if built-in gives up)."
+            help="Planner: built-in, fast-downward (needs the extra `fluents[plan]`), or auto (first built-in, "
+            "then fast-downward if built-in gives up)."
         ),
     ] = "auto"
     time_limit: Annotated[
@@ -54,8 +54,8 @@ def plan(
     method: Annotated[
         Literal["compiled", "prompted"],
         typer.Option(
-            help="compiled: fluents derives the PDDL from the trace. prompted: the language model that --model "
-            "names writes the PDDL."
+            help="compiled: fluents derives the PDDL from the trace. prompted: the language model --model writes "
+            "the PDDL."
         ),
     ] = "compiled",
     min_salience: Annotated[
@@ -64,16 +64,16 @@ def plan(
             metavar="X",
             min=0,
             max=5,
-            help="Minimum salience, from 0 to 5, of the entities in the default --goal and in the prompt of --method "
-            "prompted.",
+            help="For the default --goal, and for the prompt of --method prompted: use only entities with a "
+            "salience of at least X, from 0 to 5.",
         ),
     ] = 4.0,
     salience_rater: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Use the salience ratings of the rater NAME, such as A1, an annotator of OpenPI2.0. Required if a "
-            "trace has ratings by several raters.",
+            help="Use the salience ratings by the rater NAME, for example A1, an annotator of OpenPI2.0. Required "
+            "if a trace has ratings by several raters.",
         ),
     ] = None,
     side_effects: Annotated[
@@ -101,7 +101,7 @@ def plan(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the plans to FILE, as JSONL: for each plan a trace, with the steps of the plan and their "
+            help="Write the plans to FILE, as JSONL. Each plan is a trace: the steps of the plan and their "
             "changes. If the input contains planning tasks, write the domains instead.",
         ),
     ] = None,
@@ -112,8 +112,8 @@ def plan(
 ) -> None:
     """Find a plan for each trace: the steps that lead to a goal.
 
-    The command turns each trace into a planning problem in PDDL, solves the problem, and replays the plan as a check.
-    If there is no plan, it shows which states cannot be reached, and exits with status 1.
+    The command turns each trace into a planning problem in PDDL, solves the problem, and checks the plan by replaying
+    it. If there is no plan, the command shows which states cannot be reached, and exits with status 1.
 
     Example: `fluents track soup.md | fluents plan --goal "soup hot"`
 

@@ -25,14 +25,14 @@ def salience(
     method: Annotated[
         Literal["offline", "prompted"],
         typer.Option(
-            help="offline: the built-in method, no language model. prompted: the language model that --model names."
+            help="offline: use the built-in method, without a language model. prompted: use the language model --model."
         ),
     ] = ("offline"),
     form: Annotated[
         Literal["paper", "likert"] | None,
         typer.Option(
-            help="With --method prompted: the prompt to use. paper: a short prompt, like that of OpenPI2.0. likert: a "
-            "prompt with the criteria of the annotators of OpenPI2.0. Default: paper."
+            help="With --method prompted: the prompt to use. paper: a short prompt, like that of OpenPI2.0. "
+            "likert: a prompt with the criteria that the annotators of OpenPI2.0 followed. Default: paper."
         ),
     ] = None,
     *,

@@ -39,7 +39,7 @@ def serve_model(
 ) -> None:
     """Serve an embedded model on this machine, as an OpenAI-compatible endpoint. Press Ctrl-C to stop it.
 
-    Without --adapter, the model answers chat requests (/v1/chat/completions). Its answers are poor, but they suffice to
+    Without --adapter, the model answers chat requests (/v1/chat/completions). Its answers are poor, but good enough to
     try `fluents track-llm`. With --adapter, the model understands only the prompts of `fluents track`: send them to
     /v1/completions.
 

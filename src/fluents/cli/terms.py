@@ -22,7 +22,7 @@ TERMS = (
         "an attribute of an entity goes from one state to another. For example, the temperature of the oil goes from "
         "cold to hot: the entity is oil, the attribute is temperature, and the states are cold and hot.",
     ),
-    Term("Trace", r"[Tt]races?\b", "a procedure and its changes, as `fluents track` writes them."),
+    Term("Trace", r"[Tt]races?\b", "a procedure with its changes. `fluents track` writes traces."),
     Term("Salience", "[Ss]alien", "how much an entity matters, from 0 (not at all) to 5."),
     Term(
         "Embedded model",
@@ -60,14 +60,14 @@ TERMS = (
     Term(
         "OpenPI, OpenPI-C, OpenPI2.0",
         "OpenPI",
-        "three papers (2020, 2023 and 2024), each with a dataset of procedures whose changes people annotated.",
+        "three papers (2020, 2023 and 2024). Each has a dataset of procedures, in which people annotated the changes.",
     ),
     Term(
         "Annotation project",
         r"\b[Pp]rojects?\b",
-        "procedures that people annotate on a web page, stage by stage. Each stage asks one kind of question, for "
-        "example whether a change is right. A single question is an item. The people and models that have joined a "
-        "project are its members.",
+        "procedures that people annotate on a web page, stage by stage. Each stage asks one kind of "
+        "question, for example whether a change is right. A question is also called an item. The people "
+        "and models that have joined a project are its members.",
     ),
     Term(
         "Annotator, adjudicator, owner",

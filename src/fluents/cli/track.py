@@ -110,7 +110,9 @@ class SamplingOptions:
     samples: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Sample N answers per step, and keep the changes on which they agree. Default: 1."
+            metavar="N",
+            min=1,
+            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1.",
         ),
     ] = None
     max_changes: Annotated[
@@ -129,8 +131,8 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Embedded model (tiny, small, base or a GGUF file), or name of a language model at --base-url. "
-            "Default: $FLUENTS_MODEL if set, otherwise base.",
+            help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
+            "model at --base-url. Default: $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None,
@@ -146,9 +148,9 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Preset tuned for a published metric: openpi or openpi-c for `fluents eval original`, openpi-clusters "
-            "or openpi-c-clusters for `fluents eval cluster`. It chooses the model and --samples, and "
-            "its output repeats changes in many wordings.",
+            help="Preset for high scores on OpenPI or OpenPI-C, not for human readers: the output repeats each "
+            "change in many wordings. openpi, openpi-c: tuned for `fluents eval original`. openpi-clusters, "
+            "openpi-c-clusters: tuned for `fluents eval cluster`. A preset also sets the model and --samples.",
         ),
     ] = None,
     min_confidence: Annotated[

