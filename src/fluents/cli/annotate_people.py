@@ -98,14 +98,16 @@ def revoke(
     project: ProjectArgument = None,
     member: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Person whose access ends. ID is A1, A2 and so on. Repeat for several people."),
+        typer.Option(
+            metavar="ID", help="Person whose access to end. ID is A1, A2 and so on. Repeat for several people."
+        ),
     ] = None,
     invitation: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="Link to revoke. Nobody else can join with it. ID has 16 hexadecimal digits. Repeat for several "
-            "links.",
+            help="Link to revoke, so that nobody else can join with it. ID has 16 hexadecimal digits. Repeat for "
+            "several links.",
         ),
     ] = None,
     store: StoreOption = None,

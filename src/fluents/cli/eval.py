@@ -246,10 +246,16 @@ def crepe(
     ] = None,
     mode: ModeOption = "compat",
     price_in: Annotated[
-        float, typer.Option(min=0, help="Price of a million input tokens, in any currency, to report the cost.")
+        float,
+        typer.Option(
+            min=0, help="Price of a million input tokens, in any currency, to report the cost of the predictions."
+        ),
     ] = 0.0,
     price_out: Annotated[
-        float, typer.Option(min=0, help="Price of a million output tokens, in any currency, to report the cost.")
+        float,
+        typer.Option(
+            min=0, help="Price of a million output tokens, in any currency, to report the cost of the predictions."
+        ),
     ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
@@ -344,10 +350,11 @@ def plan(
     *,
     limits: PlannerOptions,
 ) -> None:
-    """Score PDDL domains as in Proc2PDDL (2024).
+    """Score PDDL domains as in the paper Proc2PDDL (2024).
 
-    Proc2PDDL is a dataset of planning tasks: texts with a PDDL domain and problems. To have a language model write the
-    domains, use `fluents plan --method prompted`. Without --pred, the command scores the gold domains themselves.
+    The dataset of this paper contains planning tasks: texts with a PDDL domain and problems. To have a language model
+    write the domains, use `fluents plan --method prompted`. Without --pred, the command scores the gold domains
+    themselves.
 
     Prints the F1 of the preconditions and effects of actions, and two shares of problems. “planned” is the share for
     which a planner finds a plan in the predicted domain. “solved” is the share for which this plan is also valid in the

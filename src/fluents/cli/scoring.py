@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 Gold = Annotated[
     str,
-    typer.Option(
-        "--gold", metavar="SOURCE", help="Gold to score against: a dataset split such as openpi:test, or a file."
-    ),
+    typer.Option("--gold", metavar="SOURCE", help="Gold to score against: a dataset split or a file."),
 ]
 Pred = Annotated[
     str,
