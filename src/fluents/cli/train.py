@@ -240,7 +240,8 @@ def sample(
         str,
         typer.Option(
             metavar="NAME",
-            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file.",
+            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file. The adapter "
+            "“both” was trained on OpenPI and OpenPI-C.",
         ),
     ] = "both",
     style: Annotated[
@@ -249,7 +250,7 @@ def sample(
             metavar="NAME",
             help="Style of the answers, if the adapter was trained with several. plain: no special style. clean: "
             "like the annotations of OpenPI-C. sorted: changes in order, without repetition. 'clean sorted': "
-            "both. Default: depends on the adapter and --temperature.",
+            "clean and sorted. Default: depends on the adapter and --temperature.",
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 16,
