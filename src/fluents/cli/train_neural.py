@@ -49,7 +49,7 @@ class NeuralModelOptions:
         str | None,
         _MODEL(
             metavar="NAME",
-            help="Architecture of the model: gpt2, bart or t5. With --download and without --model, the command "
+            help="Architecture of the model, such as bart. With --download and without --model, the command "
             "downloads GPT-2 medium (gpt2), BART large (bart) or T5 base (t5). With --model, it stops if the "
             "model has another architecture.",
         ),
