@@ -84,11 +84,12 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
     if version is None or kind is None:
         fix = "if this is a published dataset, convert it with `fluents data convert`"
         raise InputError(
-            'this is not a fluents record: the keys "fluents" and "kind" are missing', where=where, fix=fix
+            'this is not a fluents record: a record has the keys "fluents" and "kind"', where=where, fix=fix
         )
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         what = (
-            f"this record has format version {version!r}, but this version of fluents reads only up to {FORMAT_VERSION}"
+            f"this record has format version {version!r}, but this version of fluents reads only format versions up to "
+            f"{FORMAT_VERSION}"
         )
         raise InputError(what, where=where, fix=f"{install_command()} --upgrade")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -220,12 +221,15 @@ def as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
     if len(data) > MAX_LINE_BYTES:
         fix = "save the file as UTF-8"
         raise InputError(
-            f"the {encoding.upper()} file is larger than {MAX_LINE_BYTES // 2**20} MB", where=name, fix=fix
+            f"{encoding.upper()} files larger than {MAX_LINE_BYTES // 2**20} MB cannot be read", where=name, fix=fix
         )
     try:
         return io.BytesIO(data.decode(encoding).encode())
     except UnicodeError as error:
-        what = f"invalid {encoding.upper()} after its byte order mark: {getattr(error, 'reason', error)}"
+        what = (
+            f"the file begins with a {encoding.upper()} byte order mark, but is not valid {encoding.upper()}: "
+            f"{getattr(error, 'reason', error)}"
+        )
         raise InputError(what, where=name, fix="save the file as UTF-8") from None
 
 

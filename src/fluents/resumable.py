@@ -110,13 +110,13 @@ class ResumableOutput:
         if not isinstance(found, CrepeCase):
             return None
         self._check_same(procedure.id, found.procedure == procedure)
-        self._check_same(procedure.id, set(found.asked) == set(questions), "question about")
+        self._check_same(procedure.id, set(found.asked) == set(questions), "the questions about {} have")
         return found
 
-    def _check_same(self, name: str, same: bool, what: str = "text of") -> None:
+    def _check_same(self, name: str, same: bool, what: str = "the procedure {} has") -> None:
         if not same:
             raise InputError(
-                f"the {what} {name} has changed since the run that you want to resume",
+                f"{what.format(name)} changed since the run that you want to resume",
                 where=self.part if self.part.exists() else self.path,
                 fix="to start over, choose another `output`",
             )

@@ -178,8 +178,8 @@ def test_the_command_reads_a_history(vetted: StageOutcome, tmp_path: Path, run: 
     assert done.json["scores"]["agreement"]["share"] == 0.8
     for arguments, message in (
         (("--stage", "2"), "no questions of stage 2"),
-        (("--stage", "1", "--raters", "D"), "no annotator 'D' answered"),
-        (("--stage", "1", "--pred", path), "--pred works only without --stage"),
+        (("--stage", "1", "--raters", "D"), "the annotator 'D' answered no question"),
+        (("--stage", "1", "--pred", path), "--pred and --stage cannot be combined"),
     ):
         done = run("eval", "agreement", "--gold", path, *arguments)
         assert done.status == 2

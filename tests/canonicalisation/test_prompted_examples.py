@@ -51,7 +51,7 @@ def test_examples_stand_in_the_question_instead_of_ours() -> None:
 
 def test_the_procedure_itself_is_never_shown() -> None:
     shown = ClusterExamples(teas(3), 3)
-    with pytest.raises(InputError, match="contains 2 other procedures"):
+    with pytest.raises(InputError, match="contains only 2 procedures other than"):
         shown.of(teas(3)[1].procedure, "entities")
 
 

@@ -213,16 +213,16 @@ WRONG: dict[str, tuple[list[tuple[str, list[str]]], str]] = {
     ),
     "a missing step": (
         list(without("www.x.org/b||2").items()),
-        "1 of 6 gold steps have no prediction: www.x.org/b||2",
+        "no prediction for 1 of 6 gold steps: www.x.org/b||2",
     ),
     "a duplicated step": (
         [*STEPS.items(), ("www.x.org/a||2", [heat("hot")])],
-        "several predictions have the same id: www.x.org/a||2",
+        "these ids occur in several predictions: www.x.org/a||2",
     ),
     "an empty file": ([], "there are no predictions"),
     "another split": (
         [(f"www.y.org/other||{number}", [heat("hot")]) for number in range(1, 3)],
-        "6 of 6 gold steps have no prediction: www.x.org/a||1, www.x.org/a||2, www.x.org/b||1 and 3 more",
+        "no prediction for 6 of 6 gold steps: www.x.org/a||1, www.x.org/a||2, www.x.org/b||1 and 3 more",
     ),
 }
 
@@ -255,7 +255,7 @@ def test_whole_procedures_that_are_missing(run: Run, gold: Path, tmp_path: Path,
     said = answer_file(tmp_path / "said.jsonl", without("www.x.org/b||1", "www.x.org/b||2").items())
     strict = run("eval", metric, "--gold", gold, "--pred", said, "--mode", "strict")
     assert strict.status == 2
-    assert "1 of 3 gold procedures have no prediction: www.x.org/b" in strict.err
+    assert "no prediction for 1 of 3 gold procedures: www.x.org/b" in strict.err
     compat = run("eval", metric, "--gold", gold, "--pred", said)
     assert (compat.status, "no prediction" in compat.err) == (0, True)
 

@@ -221,7 +221,7 @@ def test_a_file_without_checksum_is_named_and_never_taken(dataset: str, path: st
     placed = own_cache / file.mirror_path
     placed.parent.mkdir(parents=True)
     placed.write_bytes(b"anything")
-    with pytest.raises(DataMissingError, match="its checksum is not known") as caught:
+    with pytest.raises(DataMissingError, match="the checksum of this file is not known") as caught:
         local_path(file)
     assert path in caught.value.what
     assert caught.value.where == file.url

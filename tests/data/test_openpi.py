@@ -106,7 +106,8 @@ def test_a_step_is_what_its_question_adds() -> None:
 @pytest.mark.parametrize(
     ("lines", "what"),
     [
-        ([_line("a||1", answers=[]), _line("a||1", answers=[])], "duplicate or misplaced id a||1"),
+        ([_line("a||1", answers=[]), _line("a||1", answers=[])], "the id a||1 occurs twice"),
+        ([_line("a||2", answers=[]), _line("a||1", answers=[])], "the id a||1 comes after a||2"),
         (
             [_line("a||1", answers=[]), _line("b||1", answers=[]), _line("a||2", answers=[])],
             "steps of 'a' are not on consecutive lines",

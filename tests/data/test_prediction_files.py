@@ -167,7 +167,7 @@ def test_what_is_not_read_shows_the_lines_that_would_be(tmp_path: Path, text: st
         ("id,step,entity,attribute\ntea,1,water\n", "3 cells, but the header has 4"),
         ("id,step,entity,attribute\ntea,1,water,heat,more\n", "5 cells, but the header has 4"),
         ("id,step,entity,attribute\n,1,water,heat\n", "this row has no id"),
-        ('id,step,entity,attribute\ntea,1,water,"' + "a" * 200_000 + "\n", "a quotation mark is not closed"),
+        ('id,step,entity,attribute\ntea,1,water,"' + "a" * 200_000 + "\n", "this row cannot be read as CSV"),
         (b"id,step,entity,attribute\ntea,1,caf\xe9,heat\n", "invalid UTF-8"),
         (
             '[{"id": "tea", "step": 1, "entity": ["water"], "attribute": "heat"}]',

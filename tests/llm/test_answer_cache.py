@@ -155,7 +155,7 @@ def test_another_programs_database_is_not_written_into(tmp_path: Path) -> None:
         other.execute("create table songs (title text)")
     other.close()
     content = path.read_bytes()
-    with pytest.raises(CacheError, match="not a cache of answers"):
+    with pytest.raises(CacheError, match="cannot use this file as a cache of answers"):
         Cache(path)
     assert path.read_bytes() == content
 

@@ -113,9 +113,9 @@ def test_clusters_come_from_traces_too() -> None:
 
 def test_strict_refuses_what_only_one_side_has_and_compat_warns() -> None:
     gold = {**entities("ab"), ("soup", ""): [["x"]]}
-    with pytest.raises(InputError, match="1 gold item without a prediction: soup"):
+    with pytest.raises(InputError, match="1 gold procedure without a prediction: soup"):
         clustering(gold, entities("ab"), mode="strict")
-    assert clustering(gold, entities("ab")).warnings == ("1 gold item without a prediction: soup",)
+    assert clustering(gold, entities("ab")).warnings == ("1 gold procedure without a prediction: soup",)
 
 
 @pytest.mark.parametrize("gold", [{}, {("tea", ""): []}])

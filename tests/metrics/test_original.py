@@ -172,7 +172,7 @@ def test_strict_refuses_a_missing_step_and_compat_warns() -> None:
         original(gold, {"p||1": [WET]}, mode="strict")
     score = original(gold, {"p||1": [WET]})
     assert score["exact"]["f1"] == 100
-    assert score.warnings == ("1 of 2 gold steps have no prediction: p||2",)
+    assert score.warnings == ("no prediction for 1 of 2 gold steps: p||2",)
 
 
 def test_scoring_a_stream_holds_numbers_not_sentences() -> None:

@@ -229,7 +229,7 @@ def test_a_checkpoint_of_another_architecture_is_said_so(copy: Path, tmp_path: P
 def test_a_missing_tokenizer_is_said_so(copy: Path) -> None:
     for file in copy.glob("*token*"):
         file.unlink()
-    _spoiled(copy, "no end token or no vocabulary")
+    _spoiled(copy, "the tokenizer has no")
 
 
 def test_a_tokenizer_of_another_model_is_said_so(copy: Path) -> None:

@@ -169,7 +169,7 @@ def test_the_best_of_the_styles_an_adapter_was_taught_is_asked_for(
 
 
 def test_a_style_that_was_not_taught_is_refused() -> None:
-    with pytest.raises(InputError, match="not trained with the `style` 'clean'") as caught:
+    with pytest.raises(InputError, match="not trained with `style` 'clean'") as caught:
         choose_style(("plain", "sorted"), "clean")
     assert caught.value.fix == "choose one of: plain, sorted"
     for style in (None, "of the future"):

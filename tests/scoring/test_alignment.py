@@ -88,7 +88,7 @@ def test_the_hash_changes_with_any_gold_sentence_or_id() -> None:
 def test_strict_names_the_first_three_missing_steps() -> None:
     gold: dict[str, list[str]] = {f"tea||{step}": [] for step in range(1, 7)}
     with pytest.raises(
-        InputError, match=r"5 of 6 gold steps have no prediction: tea\|\|1, tea\|\|2, tea\|\|3 and 2 more"
+        InputError, match=r"no prediction for 5 of 6 gold steps: tea\|\|1, tea\|\|2, tea\|\|3 and 2 more"
     ):
         pairs(gold, {"tea||6": []})
 
@@ -117,7 +117,7 @@ def test_strict_refuses_an_empty_prediction_file() -> None:
 @pytest.mark.parametrize("which", ["gold", "pred"])
 def test_strict_refuses_a_step_that_comes_twice(which: str) -> None:
     twice = [*GOLD.items(), ("tea||2", [WET])]
-    with pytest.raises(InputError, match=r"several .*s have the same id: tea\|\|2"):
+    with pytest.raises(InputError, match=r"these ids occur in several .*s: tea\|\|2"):
         pairs(*((twice, GOLD) if which == "gold" else (GOLD, twice)))
 
 
@@ -126,8 +126,8 @@ def test_compat_does_as_the_published_evaluator_and_warns() -> None:
     alignment = Alignment(GOLD, [("tea||1", [HOT]), ("tea||1", [WET]), ("soup||1", []), ("x||1", [WET])], "compat")
     assert sorted((g.id, p.sentences) for g, p in alignment) == [("soup||1", ()), ("tea||1", (WET,)), ("tea||2", ())]
     assert [warning.split(":")[0] for warning in alignment.warnings] == [
-        "several predictions have the same id",
-        "1 of 3 gold steps have no prediction",
+        "these ids occur in several predictions",
+        "no prediction for 1 of 3 gold steps",
         "1 prediction without a gold step",
     ]
 

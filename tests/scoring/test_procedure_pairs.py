@@ -35,7 +35,7 @@ def test_any_order_gives_every_pair_once(names: set[str], random: Random) -> Non
 
 def test_strict_names_the_first_three_missing_procedures() -> None:
     gold = [trace(name) for name in "abcdef"]
-    with pytest.raises(InputError, match="5 of 6 gold procedures have no prediction: a, b, c and 2 more"):
+    with pytest.raises(InputError, match="no prediction for 5 of 6 gold procedures: a, b, c and 2 more"):
         ids(gold, [trace("f")])
 
 
@@ -51,7 +51,7 @@ def test_compat_says_where_a_score_says_nothing() -> None:
 
 
 def test_strict_refuses_procedures_of_another_length() -> None:
-    with pytest.raises(InputError, match="procedure a do not cover the same steps: 2, 3"):
+    with pytest.raises(InputError, match="only one of gold and prediction covers these steps of procedure a: 2, 3"):
         ids([trace("a", steps=3)], [trace("a", steps=1)])
 
 
@@ -61,8 +61,8 @@ def test_compat_warns_of_what_strict_refuses() -> None:
     assert (a.id, said_of_a.id, b.id, said_of_b.id) == ("a", "a", "b", "b")
     assert said_of_b.changes == ()
     assert [warning.partition(":")[0] for warning in pairs.warnings] == [
-        "gold and prediction of procedure a do not cover the same steps",
-        "1 of 2 gold procedures have no prediction",
+        "only one of gold and prediction covers these steps of procedure a",
+        "no prediction for 1 of 2 gold procedures",
         "1 prediction without a gold procedure",
     ]
 
@@ -72,7 +72,7 @@ def test_compat_warns_of_what_strict_refuses() -> None:
 def test_an_id_that_comes_twice_is_refused(mode: Mode, side: int) -> None:
     sides = [[trace("a")], [trace("a")]]
     sides[side].append(trace("a"))
-    with pytest.raises(InputError, match=r"several .*s have the same id: a"):
+    with pytest.raises(InputError, match=r"these ids occur in several .*s: a"):
         ids(sides[0], sides[1], mode)
 
 

@@ -114,7 +114,7 @@ def test_many_procedures_with_a_progress_bar_on_standard_error(
         ({"model": "m", "setting": "openpi"}, "`setting` has no effect with `model`"),
         ({"checkpoint": "runs/x", "samples": 2}, "`samples` has no effect with `checkpoint`"),
         ({"setting": "slow"}, "unknown `setting` 'slow'"),
-        ({"setting": "fast"}, "the `setting` fast was removed"),
+        ({"setting": "fast"}, "`setting` fast was removed"),
         ({"setting": "openpi", "adapter": "both"}, "has its own adapters"),
     ],
 )

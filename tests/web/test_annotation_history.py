@@ -175,9 +175,9 @@ def test_what_is_cut_off_or_repeated_changes_nothing(store: Store, tmp_path: Pat
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("author", "A9", "an answer by the member 'A9', but not this member"),
-        ("guideline", 7, "an answer given with version 7 of the guideline, but not this version"),
-        ("item", "none", "an answer to the item 'none', but not this item"),
+        ("author", "A9", "an answer by the member 'A9', but does not list this member"),
+        ("guideline", 7, "an answer given with version 7 of the guideline, but does not contain this version"),
+        ("item", "none", "an answer to the item 'none', but does not contain this item"),
     ],
 )
 def test_an_answer_without_what_it_refers_to_is_refused(

@@ -110,5 +110,5 @@ def test_a_damaged_file_is_never_a_traceback(tmp_path: Path) -> None:
         with pytest.raises(FluentsError):
             open_adapter(tmp_path / "cut.gguf")
     (tmp_path / "text.gguf").write_text("not a model at all, but a text of some length")
-    with pytest.raises(InputError, match="not GGUF, or is incomplete"):
+    with pytest.raises(InputError, match="not a complete GGUF file"):
         open_adapter(tmp_path / "text.gguf")

@@ -151,9 +151,9 @@ def history_agreement(
     found = [one for one in standing(items, decisions) if one.by_author]
     known = dict.fromkeys(author for one in found for author in one.by_author)
     if unknown := [rater for rater in raters if rater not in known]:
-        choices = ", ".join(known) or "none"
         raise InputError(
-            f"no annotator {unknown[0]!r} answered a question in stage {stage}", fix=f"choose from: {choices}"
+            f"the annotator {unknown[0]!r:.80} answered no question of stage {stage}",
+            fix=f"set `raters` to some of: {', '.join(known)}" if known else "choose a stage that has answers",
         )
     chosen = [
         ItemAnswers(one.item, {name: said for name, said in one.by_author.items() if not raters or name in raters})
@@ -184,7 +184,7 @@ def _of_stage(path: str | Path, stage: int) -> tuple[list[Item], list[Decision]]
         raise InputError(
             f"this history contains no questions of stage {stage}",
             where=path,
-            fix="choose a stage that was open before the history was exported",
+            fix=f"choose an earlier stage, or open stage {stage} and then export the history again",
         )
     known = {item.id: item for item in items}
     made = [decision for decision in decisions if decision.item in known]

@@ -156,7 +156,7 @@ def check_blind_pass(item: Item, changes: Any) -> list[dict[str, Any]]:
     """The changes of a blind pass as they are kept; an InputError says what is wrong with them."""
     if not is_blind_first(item):
         raise InputError(
-            "this item shows the draft from the start, so there are no changes to send before it",
+            "this item does not ask you to write changes before you see the draft",
             where=item.id,
             fix="send the corrected changes as a decision",
         )
@@ -194,10 +194,10 @@ def _corrected(payload: Mapping[str, Any], values: Values) -> Values:
     draft = payload["changes"]
     values["changes"] = _changes(payload, values["changes"])
     if len(values["changes"]) > len(draft) + MAX_ADDED:
-        raise WrongShape(f"at most {MAX_ADDED} changes can be added")
+        raise WrongShape(f"at most {MAX_ADDED} changes can be added to the draft")
     sources = [change["from"] for change in values["changes"] if change["from"] is not None]
     if any(position >= len(draft) for position in sources):
-        raise WrongShape("`from` must be null or the position of a change in the draft")
+        raise WrongShape("`from` must be null, or the position of a change in the draft, counted from 0")
     if payload["blind_first"] != (values["blind"] is not None):
         raise WrongShape(
             "`blind` must contain the changes that you wrote before you saw the draft"

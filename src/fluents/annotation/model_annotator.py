@@ -59,7 +59,7 @@ class ModelAnnotator:
             if item.kind == "expansions":
                 return check_answer(item, {"accepted": _alike(item.payload)})
             raise InputError(
-                f"an embedded model cannot work in the stage {item.kind}",
+                f'an embedded model cannot answer the questions of the stage "{item.kind}"',
                 fix="set `base_url` to an endpoint, and `model` to the name of a language model there",
             )
         return self._asked(item, self.model)

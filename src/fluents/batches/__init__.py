@@ -129,7 +129,7 @@ def _check_limits(
             )
     if gpus < 0 or (workers is not None and gpus > workers):
         raise InputError(
-            f"`gpu_workers` must be between 0 and the number of `workers`, not {gpus}",
+            f"`gpu_workers` must be from 0 to the value of `workers`, not {gpus}",
             fix="lower `gpu_workers`, or raise `workers`",
         )
 

@@ -271,12 +271,12 @@ def _is_procedure(line: str) -> bool:
 def _records(file: InputFile) -> Iterator[InputDocument]:
     """The records of a format that only a whole file tells."""
     if _suffix(file.address)[1]:
-        raise InputError("files in this format cannot be read compressed: decompress the file first")
+        raise InputError("compressed files in this format cannot be read: decompress the file first")
     system, path = (None, file.address) if ":" in file.name else fsspec.core.url_to_fs(file.address)
     if system is not None and "file" not in system.protocol:
         raise InputError(
-            "files in this format can be read only from a local disk: copy the file, or convert it with `fluents "
-            "data convert`"
+            "files in this format can be read only from a local disk: copy the file to this machine, or convert it to "
+            "JSONL with `fluents data convert`"
         )
     from fluents.data.inputs import records
 

@@ -208,8 +208,8 @@ def plot_of(relation: duckdb.DuckDBPyRelation, question: str) -> str:
     numbers = [place for place, value in enumerate(rows[0] if rows else ()) if _is_number(value)]
     if not rows or not numbers:
         raise InputError(
-            "nothing to plot: the query returns no column of numbers",
-            fix="query one of the views entities, transitions, attributes and topics, or use SQL such as "
+            f"nothing to plot: the query returns no {'column of numbers' if rows else 'rows'}",
+            fix="query one of these views: entities, transitions, attributes, topics; or use SQL such as "
             "`SELECT topic, count(*) FROM changes GROUP BY topic`",
         )
     place = columns.index("changes") if "changes" in columns else numbers[0]

@@ -99,8 +99,8 @@ def plan(
     chosen = _plain(tracker or {})
     if chosen and "track" not in in_order(stages):
         raise InputError(
-            f"`{next(iter(chosen))}` has no effect without the stage track",
-            fix=f"add track to `stages`, or leave out `{next(iter(chosen))}`",
+            f'`{next(iter(chosen))}` has no effect, because `stages` does not contain "track"',
+            fix=f'add "track" to `stages`, or leave out `{next(iter(chosen))}`',
         )
     settings = BatchSettings(in_order(stages), chosen, max_steps, format)
     if runs_model(settings) and _takes_several(chosen):
@@ -206,8 +206,9 @@ def _find_shards(planned: BatchPlan, manifest: Manifest | None, retry_failed: bo
     if gone:
         rows = sum(known[file].procedures for file in gone)
         planned.notices.append(
-            f"the input or the shard size has changed since the last run, so {len(gone)} of its {len(known)} shards "
-            f"({rows:,} procedures) are no longer used. Their files are kept, but `fluents query` does not read them"
+            f"the input or the shard size has changed since the last run, so {len(gone)} of the {len(known)} shards of "
+            f"that run ({rows:,} procedures) are no longer used. Their files are kept, but "
+            "`fluents query` does not read them"
         )
 
 

@@ -34,8 +34,14 @@ def in_order(stages: Sequence[str]) -> tuple[Stage, ...]:
             raise UnknownNameError(f"unknown stage {stage!r}", fix=f"choose one of: {', '.join(STAGES)}")
     ordered = tuple(stage for stage in STAGES if stage in stages)
     if not stages or ordered != tuple(stages):
+        if not stages:
+            what = "`stages` is empty"
+        elif len(ordered) < len(stages):
+            what = f"`stages` contains a stage twice: {','.join(stages)}"
+        else:
+            what = f"`stages` is in the wrong order: {','.join(stages)}"
         raise InputError(
-            f"wrong order or repeated stage in `stages`: {','.join(stages)}" if stages else "`stages` is empty",
+            what,
             fix=f"give each stage once, in this order: {','.join(ordered or STAGES)}",
         )
     return ordered
@@ -177,7 +183,7 @@ class Stages:
 
     def _read(self, document: InputDocument) -> Trace:
         if document.kind == "text" and "segment" not in self.settings.stages:
-            raise InputError("this input is plain text: to split it into steps, add segment to `stages`")
+            raise InputError('this input is plain text: to split it into steps, add "segment" to `stages`')
         trace = document.content()
         count, most = len(trace.procedure.steps), self.settings.max_steps
         if count > most:

@@ -190,7 +190,7 @@ class ShardStore:
             if value["fluents-batch"] != VERSION:
                 raise InputError(
                     f"this manifest has format version {value['fluents-batch']}, but this version of fluents reads "
-                    f"only {VERSION}",
+                    f"only format version {VERSION}",
                     where=where,
                     fix="run `fluents batch` again, with another folder as `out`",
                 )

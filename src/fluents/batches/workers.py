@@ -148,8 +148,8 @@ class WorkerPool:
         elif time.monotonic() - self._idle_since > START_SECONDS:
             raise WorkerError(
                 f"no worker could start within {START_SECONDS:g} seconds",
-                fix="check that there is enough free memory, and one GPU for each GPU worker (`gpu_workers`); for Ray, "
-                "run `ray status`",
+                fix="check that there is enough free memory, and one GPU for each GPU worker (`gpu_workers`). If "
+                "you use Ray, also run `ray status`",
             )
 
     def _heard(self, seat: _Seat, on_shard: OnShard) -> bool:

@@ -137,7 +137,7 @@ def open_thesaurus(
     `near`, from 0 to 1 (0.5), is how alike a name of the vocabulary must be.
     """
     if (vocabulary is None) == (model is None):
-        what = "no source of paraphrases" if model is None else "`vocabulary` and `model` cannot be combined"
+        what = "a source of paraphrases is required" if model is None else "`vocabulary` and `model` cannot be combined"
         raise InputError(what, fix="give either `vocabulary` or `model`")
     if vocabulary is not None:
         if base_url is not None:

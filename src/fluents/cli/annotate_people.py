@@ -122,7 +122,11 @@ def revoke(
     Example: `fluents annotate revoke soups --member A3`
     """
     if not member and not invitation:
-        raise InputError("neither a person nor a link was named", fix="set `member` or `invitation` to an id")
+        raise InputError(
+            "no person and no link is given",
+            fix="give the id of a person as `member`, or of a link as `invitation`; to see the ids, run `fluents "
+            "annotate status`",
+        )
     with opened_beside(store) as opened:
         from fluents.web.annotation_members import Members
         from fluents.web.annotation_places import Places

@@ -156,7 +156,7 @@ def expand(
     from fluents.canonicalisation.expansion import parse_failures
 
     if vocabulary is None and options.model is None:
-        raise InputError("no source of paraphrases", fix="give --vocabulary openpi:train, or --model NAME")
+        raise InputError("a source of paraphrases is required", fix="give --vocabulary openpi:train, or --model NAME")
     progress = AnswerProgress()
     with (
         model_unless(vocabulary is not None, options, progress, "without --vocabulary") as model,

@@ -185,6 +185,6 @@ def convert(
         count = write(records, to, output)
         missing = lost(records, to)
         if missing:
-            tell(f"left out, because the format {to} cannot store it: {', '.join(missing)}", "yellow")
+            tell(f"left out what the format {to} cannot store: {', '.join(missing)}", "yellow")
     if output != "-":
         tell(f"wrote {counted(count, 'record')} to {output}")

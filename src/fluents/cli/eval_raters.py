@@ -115,7 +115,7 @@ def agreement(
         from fluents.annotation.agreement import history_agreement
 
         if pred is not None:
-            raise InputError("`pred` works only without `stage`", fix="leave out `pred` or `stage`")
+            raise InputError("`pred` and `stage` cannot be combined", fix="leave out `pred` or `stage`")
         show_evaluation(history_agreement(gold, stage, raters=names, scope=scope, level=level), as_json)
         return
     from fluents.evaluation import evaluate

@@ -154,7 +154,7 @@ def _default() -> str:
 
     name = default_model()
     if name not in BASES:
-        what = f"FLUENTS_MODEL is the file {name}, but `fluents weights` handles only published weights"
+        what = f"FLUENTS_MODEL is the file {name}, but `fluents weights` handles only {', '.join(BASES)}"
         raise InputError(what, fix=f"give one of these names: {', '.join(BASES)}")
     return name
 

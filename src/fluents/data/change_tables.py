@@ -66,9 +66,9 @@ def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str
             yield place[0], dict(zip(header, cells, strict=False))
     except csv.Error:
         raise InputError(
-            "cannot read the table: a cell is too long, or a quotation mark is not closed",
+            "this row cannot be read as CSV",
             where=place[0],
-            fix="check the quotation marks in this row",
+            fix="check that each quotation mark in this row is closed, and that no cell is extremely long",
         ) from None
 
 

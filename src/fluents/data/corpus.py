@@ -114,7 +114,7 @@ def judged_procedures(path: str | Path | None = None) -> Iterator[JudgedProcedur
             if line.startswith("? ") and steps:
                 questions.append((where, line.removeprefix("? ")))
             elif questions:
-                what = "only events (`? event | s m l …`) can follow an event"
+                what = "after an event, a procedure can contain only further events (`? event | s m l …`)"
                 raise InputError(what, where=where, fix="put the events after the last step and its changes")
             elif line.startswith("+ ") and steps:
                 missed[-1].append(_change(line.removeprefix("+ "), len(steps), where))

@@ -100,7 +100,7 @@ def load(name: str) -> Iterator[AnyRecord]:
         what = (
             f"the dataset {dataset} has no split {split!r}"
             if split
-            else f"expected a split of the dataset {dataset}, found only its name"
+            else f"the dataset {dataset} is given without a split"
         )
         raise UnknownNameError(what, fix=f"choose one of: {', '.join(f'{dataset}:{s}' for s in known.splits)}")
     module, _, function = known.reader.partition(":")

@@ -114,7 +114,7 @@ def local_path(file: DataFile) -> Path:
     """The file on this machine, with its checksum checked once per process. Never downloads."""
     if file.sha256 is None:
         raise DataMissingError(
-            f"fluents does not download {file.path} of {file.repo}, because its checksum is not known",
+            f"fluents does not download {file.path} of {file.repo}, because the checksum of this file is not known",
             where=file.url,
             fix="download the file yourself, and give its path instead of the dataset",
         )

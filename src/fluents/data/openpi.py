@@ -121,8 +121,9 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
         last = 0
         for row in steps:
             if row.step <= last:
+                what = f"the id {procedure_id}{STEP_MARK}{row.step} "
                 raise InputError(
-                    f"duplicate or misplaced id {row.procedure_id}{STEP_MARK}{row.step}",
+                    what + ("occurs twice" if row.step == last else f"comes after {procedure_id}{STEP_MARK}{last}"),
                     where=row.where,
                     fix="give every step once, and sort the lines by id",
                 )
@@ -229,9 +230,9 @@ def _added_text(row: OpenPIRow, earlier: Sequence[str]) -> str:
     """The text of a step that its metadata lacks: what its question adds to the steps before it."""
     if row.question is None:
         raise InputError(
-            "this step has no text: it has neither 'question' nor 'query' in 'question_metadata'",
+            "this step has no text: it has no 'question', and its 'question_metadata' has no 'query'",
             where=row.where,
-            fix="add 'question', or 'query' in 'question_metadata'",
+            fix="add 'question', or add 'query' to 'question_metadata'",
         )
     text = html.unescape(row.question.removesuffix(QUESTION_END))
     return text.strip().removeprefix(" ".join(earlier)).strip()

@@ -43,8 +43,10 @@ def merged(base: Iterable[Trace], scored: Iterable[Trace], *rated: Iterable[Trac
     """Each procedure with the clusters of `base`, the votes and scores of `scored`, and the salience of all."""
     for first, second, *others in zip(base, scored, *rated, strict=True):
         ids = {trace.id for trace in (first, second, *others)}
-        if ids != {first.id} or len(first.changes) != len(second.changes):
-            raise InputError(f"the files of OpenPI2.0 do not contain the same procedures and changes: {sorted(ids)}")
+        if ids != {first.id}:
+            raise InputError(f"the OpenPI2.0 files have different procedures in the same place: {sorted(ids)}")
+        if len(first.changes) != len(second.changes):
+            raise InputError(f"the OpenPI2.0 files have different numbers of changes for the procedure {first.id!r}")
         yield first.replace(
             changes=second.changes,
             entities=second.entities,

@@ -71,9 +71,9 @@ class Cache:
         [tables] = run("select count(*) from sqlite_master").fetchone()
         if version != FORMAT and (version or tables):
             raise CacheError(
-                "this file is not a cache of answers, or was written by a newer version of fluents",
+                "this version of fluents cannot use this file as a cache of answers",
                 where=self.path,
-                fix="choose another file as `cache`",
+                fix="choose another file as `cache`; if a newer version of fluents wrote this file, upgrade fluents",
             )
         for table in _TABLES:
             run(table)

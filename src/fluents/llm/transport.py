@@ -49,7 +49,9 @@ def bounded_client(timeout: float, *, use_proxies: bool) -> Any:
 
     def bound(response: Any) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise _http.DecodingError("the reply is compressed, which was not requested")  # a small one may be huge
+            raise _http.DecodingError(
+                "the reply is compressed, but fluents asked for an uncompressed reply"
+            )  # a small one may be huge
         response.stream = _BoundedStream(response.stream, timeout)
 
     return openai.DefaultHttpxClient(

@@ -167,6 +167,6 @@ def _cases(records: Iterable[Any], where: str) -> Iterator[CrepeCase]:
 def _traces(records: Iterable[Any], name: str) -> Iterator[Trace]:
     for record in records:
         if not isinstance(record, Trace):
-            what = f"`{name}` must contain traces, but contains {type(record).__name__}"
+            what = f"`{name}` must contain traces, but contains a value of type {type(record).__name__}"
             raise InputError(what, fix=f"give a file or dataset with traces as `{name}`")
         yield record

@@ -91,9 +91,9 @@ def bertscore(
     if scope is not None:
         check_choice("scope", scope, Scope)
     if of != "schemata" and scope is not None:
-        raise InputError(f"`scope` works only with `of` schemata, not {of}", fix="leave out `scope`")
+        raise InputError("`scope` works only with `of` schemata", fix="leave out `scope`")
     if of == "states" and expanded:
-        raise InputError("`expanded` works only with `of` schemata or complete, not states", fix="leave out `expanded`")
+        raise InputError("`expanded` works only with `of` schemata or complete", fix="leave out `expanded`")
     if not isinstance(encoder, str) and layer is not None:
         raise InputError("`layer` works only with an encoder given by name", fix="set the layer of the encoder itself")
     pairs = ProcedurePairs(gold, pred, mode)
@@ -184,7 +184,7 @@ class TransformersEncoder:
             loaded: Any = transformers.AutoModel.from_pretrained(folder)
         except (OSError, ValueError) as error:
             raise DataMissingError(
-                f"the encoder {model!r} cannot be loaded: {error}".splitlines()[0],
+                f"the encoder {model!r} cannot be loaded; transformers reports: {error}".splitlines()[0],
                 fix="give the folder of a model, connect to the internet to download this one, or use "
                 "all-MiniLM-L6-v2, which comes with the extra `embed`",
             ) from None

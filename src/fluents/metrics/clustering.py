@@ -48,7 +48,7 @@ def clustering(
     warnings = _disagreements(meant, said)
     if warnings and mode == "strict":
         raise InputError(
-            "; ".join(warnings), fix="set `mode` to compat, to score only what is in both gold and predictions"
+            "; ".join(warnings), fix="set `mode` to compat, which scores only what is in both gold and predictions"
         )
     columns = [f"{run}.{part}" for run in range(len(said)) for part in _Counts._fields]
     figures = _figures(len(said), mode)
@@ -115,8 +115,9 @@ def _disagreements(gold: Groupings, runs: Sequence[Groupings]) -> tuple[str, ...
             ("predicted", "not in the gold", run.keys() - gold),
         ):
             if keys:
+                noun = "entity" if any(entity for _, entity in keys) else "procedure"
                 names = first_three([":".join(filter(None, key)) for key in sorted(keys)])
-                found.append(f"{counted(len(keys), f'{side} item')} {lacks}: {names}")
+                found.append(f"{counted(len(keys), f'{side} {noun}')} {lacks}: {names}")
     return tuple(found)
 
 

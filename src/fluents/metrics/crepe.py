@@ -38,8 +38,8 @@ def crepe(gold: Iterable[CrepeCase], pred: Iterable[CrepeCase], *, mode: Mode = 
     if problems and mode == "strict":
         raise InputError(
             first_problems(problems),
-            fix="use only events and steps of the gold, and the labels “more likely”, “less likely”, “no change” and "
-            f"“cannot tell”; or set `mode` to compat, which {COMPAT}",
+            fix="predict only events and steps of the gold, with the labels “more likely”, “less likely”, “no change” "
+            f"and “cannot tell”. Or set `mode` to compat, which {COMPAT}",
         )
     signature = Signature.of("crepe", mode, avg="macro", data=pairs.data_hash)
     warnings = (*pairs.warnings, *([f"{first_problems(problems)}. Compat mode {COMPAT}"] if problems else []))

@@ -68,7 +68,9 @@ def salience(
     if alone := sum(len(one.gold.keys() ^ one.pred.keys()) for one in rated):
         warnings += (f"{counted(alone, 'entity')} rated by only one of the two raters",)
     if warnings and mode == "strict":
-        raise InputError("; ".join(warnings), fix="set `mode` to compat, to score only what both raters rated")
+        raise InputError(
+            "; ".join(warnings), fix="set `mode` to compat, which scores only entities that both raters rated"
+        )
     columns = [f"{view.name}.{column}" for view in views for column in view.columns]
     rows = ((one.id, 0, [value for view in views for value in view.row(one)]) for one in rated)
     statistics = Statistics.collect(columns, rows)

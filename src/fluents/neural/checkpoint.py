@@ -209,8 +209,9 @@ def _tokenizer(source: str, offline: bool) -> Any:
         raise ModelFilesError(
             f"no usable tokenizer: {_first_line(error)}", where=source, fix="put tokenizer.json next to config.json"
         ) from None
-    if tokenizer.eos_token_id is None or not tokenizer("a", add_special_tokens=False)["input_ids"]:
-        what = "the tokenizer has no end token or no vocabulary"
+    has_end = tokenizer.eos_token_id is not None
+    if not has_end or not tokenizer("a", add_special_tokens=False)["input_ids"]:
+        what = f"the tokenizer has no {'vocabulary' if has_end else 'end token'}"
         raise ModelFilesError(what, where=source, fix="put the tokenizer of this model into the folder")
     return tokenizer
 

@@ -14,6 +14,7 @@ from fluents.neural.encoding import EncodedRow
 from fluents.neural.inputs import Decoding, entities, merged, question, read_answer
 from fluents.neural.network import enough_memory
 from fluents.records import Procedure, Reject, StateChange, Trace
+from fluents.text.names import counted
 
 with needs_extra("train"):
     import torch
@@ -153,7 +154,8 @@ def entities_missing() -> InputError:
     """The error where a system needs a first stage and there is none."""
     return InputError(
         "this checkpoint predicts changes of given entities (system econd), but no entities are given",
-        fix="set `first` to a checkpoint, file or dataset that contains the entities of each step",
+        fix="set `first` to a checkpoint that predicts the entities of each step, or to a file or dataset that "
+        "contains them",
     )
 
 
@@ -161,8 +163,12 @@ def _check_first(procedures: Sequence[Procedure], first: Mapping[str, Trace] | N
     if first is None:
         raise entities_missing()
     for procedure in procedures:
-        if procedure.id not in first or len(first[procedure.id].procedure.steps) != len(procedure.steps):
+        found = first.get(procedure.id)
+        if found is None or len(found.procedure.steps) != len(procedure.steps):
             raise InputError(
-                f"`first` contains no trace of {procedure.id!r} with {len(procedure.steps)} steps",
+                f"`first` contains no trace of {procedure.id!r}"
+                if found is None
+                else f"{procedure.id!r} has {counted(len(procedure.steps), 'step')}, but its trace in `first` has "
+                f"{len(found.procedure.steps)}",
                 fix="give traces of the same procedures as `first`",
             )

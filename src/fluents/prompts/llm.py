@@ -204,7 +204,8 @@ def of_others(drawn: Iterable[tuple[Procedure, T]], procedure: Procedure, count:
     others = [one for shown, one in drawn if not is_same(shown, procedure)][:count]
     if len(others) < count:
         raise InputError(
-            f"`shots` is {count}, but `examples` contains {counted(len(others), 'other procedure')}",
+            f"`shots` is {count}, but `examples` contains {'only ' * bool(others)}"
+            f"{counted(len(others), 'procedure')} other than {procedure.id!r:.80}",
             where=source or None,
             fix="lower `shots`, or set `examples` to a larger file or dataset",
         )

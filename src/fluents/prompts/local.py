@@ -59,7 +59,7 @@ def choose_style(taught: Collection[str], style: str | None = None, *, one_pass:
         order = (*order[2:], *order[:2])
     if style is not None and style not in taught:
         raise InputError(
-            f"the adapter was not trained with the `style` {style!r}", fix=f"choose one of: {', '.join(taught)}"
+            f"the adapter was not trained with `style` {style!r}", fix=f"choose one of: {', '.join(taught)}"
         )
     for known in order:
         if known == style or (style is None and known in taught):

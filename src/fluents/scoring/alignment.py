@@ -163,11 +163,11 @@ class Pairing(Generic[Item]):
         """Everything that does not agree: an error in strict, warnings in compat."""
         for side in (self._gold, self._pred):
             if side.repeated:
-                what = f"several {side.name}s have the same id: {first_three(side.repeated)}"
+                what = f"these ids occur in several {side.name}s: {first_three(side.repeated)}"
                 raise InputError(what, fix=self.one_each)
             if side.replaced:
                 self._disagreements.append(
-                    f"several {side.name}s have the same id: {first_three(side.replaced)} (only the last is scored)"
+                    f"these ids occur in several {side.name}s: {first_three(side.replaced)} (only the last is scored)"
                 )
         missing, extra, count = list(self._gold.waiting), list(self._pred.waiting), self._gold.count
         if not count:
@@ -176,7 +176,7 @@ class Pairing(Generic[Item]):
             self._disagreements.append("there are no predictions")
         elif missing:
             self._disagreements.append(
-                f"{len(missing)} of {count} gold {self.noun}s have no prediction: {first_three(missing)}"
+                f"no prediction for {len(missing)} of {count} gold {self.noun}s: {first_three(missing)}"
             )
         if extra:
             self._disagreements.append(
@@ -274,7 +274,7 @@ class ProcedurePairs(Pairing[Whole]):
     def _differences(self, gold: Whole, pred: Whole) -> Iterator[str]:
         if differing := sorted(_steps(gold) ^ _steps(pred)):
             told = first_three([str(step) for step in differing])
-            yield f"gold and prediction of procedure {gold.id} do not cover the same steps: {told}"
+            yield f"only one of gold and prediction covers these steps of procedure {gold.id}: {told}"
 
 
 def _steps(item: Trace | CrepeCase) -> set[int]:

@@ -143,18 +143,19 @@ def _check(score: Score, resamples: int, level: float) -> None:
             f"confidence intervals need at least two procedures, but this score is for only {score.n_procedures}",
             fix="score more procedures",
         )
-    if resamples < 1 or not 0 < level < 1:
-        raise InputError(
-            f"cannot compute a {level:.0%} interval from {resamples} resamples",
-            fix="use, for example, `resamples` 10000 and `level` 0.95",
-        )
+    if resamples < 1:
+        raise InputError(f"`resamples` must be at least 1, not {resamples}", fix="use, for example, 10000")
+    if not 0 < level < 1:
+        raise InputError(f"`level` must be between 0 and 1, not {level}", fix="use, for example, 0.95")
 
 
 def _paired_totals(first: Score, second: Score) -> tuple[Floats, Floats]:
     """The two systems' sums by procedure, in the same order."""
     differing = first.signature.differences(second.signature)
     if differing:
-        told = ", ".join(f"{key} {ours} and {theirs}" for key, (ours, theirs) in differing.items())
+        told = ", ".join(
+            f"{key} is {ours} in the first and {theirs} in the second" for key, (ours, theirs) in differing.items()
+        )
         raise InputError(
             f"these scores cannot be compared, because they were computed differently: {told}",
             fix="compute both scores with the same settings",

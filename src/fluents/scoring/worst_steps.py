@@ -50,7 +50,8 @@ def _ranked(score: Score, count: int, row: str, *, lowest_first: bool) -> list[S
     statistics = score.statistics
     if f"{row}.f1" not in statistics.columns:
         raise InputError(
-            f"the metric {score.metric} has no {row} F1 for each step", fix="choose another metric, such as original"
+            f"the metric {score.metric} does not compute {row} F1 for each step",
+            fix="choose another metric, such as original",
         )
     f1, answers = statistics.column(f"{row}.f1"), statistics.column("gold") + statistics.column("predicted")
     sign = 1 if lowest_first else -1

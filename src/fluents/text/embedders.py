@@ -114,7 +114,9 @@ class SentenceEmbedder:
             self._model = SentenceTransformer(str(packaged(model) or model))
         except (OSError, ValueError, RuntimeError) as error:
             raise DataMissingError(
-                f"the sentence encoder {model!r} cannot be loaded: {error}".splitlines()[0],
+                f"the sentence encoder {model!r} cannot be loaded; sentence-transformers reports: {error}".splitlines()[
+                    0
+                ],
                 fix="give the folder of a model, or connect to the internet to download this one. To work "
                 f"offline, use {STATIC}, or run {install_command('embed')} and use {MINILM}",
             ) from error

@@ -148,8 +148,13 @@ def open_tracker(
     if isinstance(model, Path):
         model = str(model)
     if model is not None and not (isinstance(model, str) and is_embedded(model)):
-        _refuse("model", adapter=adapter, setting=setting)
-        _refuse("model", min_confidence=min_confidence)
+        for name, value in (("adapter", adapter), ("setting", setting), ("min_confidence", min_confidence)):
+            if value is not None:
+                raise InputError(
+                    f"`{name}` works only with an embedded model, but {getattr(model, 'name', model)} is a "
+                    "language model at an endpoint",
+                    fix=f"leave out `model` or `{name}`",
+                )
         from fluents.trackers.llm.tracker import open_endpoint_tracker
 
         return open_endpoint_tracker(
@@ -193,7 +198,7 @@ def refuse_old_setting(setting: str | None) -> None:
     """What was a setting once is the default now."""
     if setting in ("default", "fast"):
         raise InputError(
-            f"the `setting` {setting} was removed",
+            f"`setting` {setting} was removed",
             fix="leave out `setting`; for better but slower answers, raise `samples`",
         )
 

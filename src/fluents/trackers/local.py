@@ -90,7 +90,7 @@ def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) ->
     if adapter.facts.prompt != VERSION:
         raise InputError(
             f"the adapter was trained with prompt version {adapter.facts.prompt}, but this version of fluents uses "
-            f"version {VERSION}",
+            f"prompt version {VERSION}",
             where=adapter.path,
             fix="train the adapter again with this version of fluents",
         )

@@ -113,7 +113,7 @@ class TranscriptTracker(EmbeddedTracker):
         if self._adapter.facts.prompt != VERSION:
             raise InputError(
                 f"the adapter was trained with prompt version {self._adapter.facts.prompt}, but this version of "
-                f"fluents uses version {VERSION}",
+                f"fluents uses prompt version {VERSION}",
                 where=self._adapter.path,
                 fix="train the adapter again with this version of fluents",
             )
@@ -121,7 +121,8 @@ class TranscriptTracker(EmbeddedTracker):
         self._confidence = calibration or shipped
         if settings.min_confidence and self._confidence is None:
             raise InputError(
-                "`min_confidence` needs a calibrated adapter, but this adapter has no calibration file",
+                "`min_confidence` needs a calibrated adapter, but this adapter has no calibration for "
+                + ("one sample" if settings.samples == 1 else "several samples"),
                 where=self._adapter.path,
                 fix="leave out `min_confidence`",
             )

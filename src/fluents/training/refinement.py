@@ -123,7 +123,7 @@ def refine_adapter(
     if facts.prompt != VERSION:
         raise InputError(
             f"only adapters trained with prompt version {VERSION} can be refined, but this one was trained with "
-            f"version {facts.prompt}",
+            f"prompt version {facts.prompt}",
             where=path,
             fix="train an adapter with `fluents train adapter`",
         )

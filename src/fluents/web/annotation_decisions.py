@@ -264,7 +264,7 @@ def _check_undo(session: Session, member: Member, given: Judgement) -> None:
     if (newer or 0) >= UNDOABLE:
         raise ConflictError(
             f"you can undo only your latest {UNDOABLE} answers",
-            fix="ask an adjudicator of the project to correct this one",
+            fix="ask an adjudicator of the project to correct this answer",
         )
 
 

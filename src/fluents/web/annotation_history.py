@@ -244,8 +244,8 @@ class _Reader:
         self._check_author(decision.author)
         if decision.guideline not in self._guidelines:
             raise InputError(
-                f"this history contains an answer given with version {decision.guideline} of the guideline, but not "
-                "this version",
+                f"this history contains an answer given with version {decision.guideline} of the guideline, but "
+                "does not contain this version",
                 fix=EXPORT_AGAIN,
             )
         if decision.undoes is not None:
@@ -258,14 +258,16 @@ class _Reader:
     def _check_author(self, author: str) -> None:
         if author not in self._members:
             raise InputError(
-                f"this history contains an answer by the member {author!r:.80}, but not this member", fix=EXPORT_AGAIN
+                f"this history contains an answer by the member {author!r:.80}, but does not list this member",
+                fix=EXPORT_AGAIN,
             )
 
     def _read_item(self, identity: str) -> Item:
         row = self._session.get(ItemRow, (self._project, identity))
         if row is None:
             raise InputError(
-                f"this history contains an answer to the item {identity!r:.80}, but not this item", fix=EXPORT_AGAIN
+                f"this history contains an answer to the item {identity!r:.80}, but does not contain this item",
+                fix=EXPORT_AGAIN,
             )
         self._session.expunge(row)
         return Item.model_validate_json(row.record)

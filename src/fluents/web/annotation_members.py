@@ -145,7 +145,7 @@ class Members:
             if list(owners) == [row.id]:
                 raise ConflictError(
                     f"{name} is the only owner of this project",
-                    fix="invite another owner, and end this access after they have joined",
+                    fix="invite another owner, wait until they have joined, and then end this access",
                 )
             # First the invitations, as when somebody joins: otherwise each could wait for the other.
             session.execute(update(InvitationRow).where(InvitationRow.member_id == row.id).values(uses=0))
@@ -193,8 +193,10 @@ def _usable(session: Session, code: str, only: str | None, *, locked: bool = Fal
             "this invitation is for another project, which is not on this server",
             fix="ask the person who invited you for the right link",
         )
-    if found.uses < 1 or found.created < time.time() - INVITATION_SECONDS:
-        raise InvitationError("this invitation has been used up or revoked, or has expired", fix=fix)
+    if found.uses < 1:
+        raise InvitationError("this invitation has been used up, or has been revoked", fix=fix)
+    if found.created < time.time() - INVITATION_SECONDS:
+        raise InvitationError("this invitation has expired", fix=fix)
     return found
 
 

@@ -64,7 +64,7 @@ class Projects:
         for name in systems or {}:
             if not name.isprintable() or len(name) > MAX_SYSTEM_NAME:
                 raise InputError(
-                    f"{name!r:.120} cannot be the name of a `system`",
+                    f"invalid name in `system`: {name!r:.120}",
                     fix=f"choose a name of 1 to {MAX_SYSTEM_NAME} printable characters",
                 )
         project = Project(new_id(), design.name, time.time(), design)

@@ -149,7 +149,10 @@ def stage_number(services: AnnotationServices, project: Project, wanted: int | N
     """A stage that was opened; the newest where none is named."""
     opened = [one.number for one in services.stages.progress(project.id)]
     if not opened or wanted not in (None, *opened):
-        raise NotFoundError(f"stage {wanted or 1} has not been opened yet", fix="choose an earlier stage")
+        raise NotFoundError(
+            f"stage {wanted or 1} has not been opened yet",
+            fix=f"choose one of: {', '.join(map(str, opened))}" if opened else "ask an owner of the project to open it",
+        )
     return wanted or opened[-1]
 
 

@@ -111,7 +111,7 @@ class ProjectStages:
             if count and not force:
                 raise ConflictError(
                     f"stage {last.number} is not finished: {count} of {last.items} items still need answers",
-                    fix="wait for the annotators, or set `force` to true to close the stage anyway",
+                    fix="wait for the annotators, or use `force` to close the stage anyway",
                 )
             last.closed = time.time()
             return last.number

@@ -33,7 +33,7 @@ TABLES: tuple[type[Base], ...] = (DocumentRow, JobRow, EventRow, TraceRow, Chang
 BLOCK = 500
 """Rows that are read or written at once."""
 _BY_NAME = {table.__tablename__: table for table in TABLES}
-_NOT_A_BACKUP = "this file is not a backup, or is incomplete"
+_NOT_A_BACKUP = "this file is not a complete backup"
 _UNCHANGED = "upload the file that you downloaded as a backup, without changes"
 
 

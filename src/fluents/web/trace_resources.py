@@ -83,7 +83,8 @@ class CorrectionGiven(Given):
         given = {name for name in ("position", "step", "words") if getattr(self, name) is not None}
         if given != wanted:
             raise ValueError(
-                f"a correction with the verdict `{self.verdict}` must contain only {' and '.join(sorted(wanted))}"
+                f"a correction with the verdict `{self.verdict}` must contain {' and '.join(sorted(wanted))}, and "
+                "nothing else"
             )
         return self
 

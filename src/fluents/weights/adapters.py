@@ -184,7 +184,7 @@ def _read_metadata(path: Path) -> dict[str, Any]:
     try:
         return {name: field.contents() for name, field in gguf.GGUFReader(str(path)).fields.items()}
     except (OSError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:  # all that its reader raises
-        raise InputError(f"this file is not GGUF, or is incomplete: {error}", where=path, fix=_TRAINED) from None
+        raise InputError(f"this file is not a complete GGUF file: {error}", where=path, fix=_TRAINED) from None
 
 
 # Embedded models

