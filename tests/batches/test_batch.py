@@ -255,7 +255,7 @@ def test_an_input_that_changed_is_told_and_loses_nothing(tmp_path: Path, options
     text = path.read_text().splitlines(keepends=True)
     path.write_text("".join(text[:15] + text[16:]))
     report = batch(path, out, **options)
-    assert any("2 of its 3 shards" in notice for notice in report.notices)
+    assert any("2 of the 3 shards" in notice for notice in report.notices)
     assert report.skipped == 1
     assert len(served(out)) == 29
     assert before <= set(out.iterdir()), "what was there stays"

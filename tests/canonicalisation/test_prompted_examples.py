@@ -67,7 +67,7 @@ def test_procedures_with_one_name_or_very_many_are_no_examples() -> None:
     many = tuple(EntityCluster(name=f"{n}", mentions=(f"{n}",)) for n in range(MOST_SHOWN + 1))
     for clusters in ((), many, many[:1]):
         shown = ClusterExamples([teas(1)[0].replace(clusters=clusters)], 1)
-        with pytest.raises(InputError, match="contains no other"):
+        with pytest.raises(InputError, match="contains no procedures other than"):
             shown.of(BIKE.procedure, "entities")
 
 

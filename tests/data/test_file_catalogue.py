@@ -168,7 +168,7 @@ def test_mirror_stands_in_for_the_cache(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (b"Do as I like!!!\n", hashlib.sha256(b"Do as I like!!!\n").hexdigest()),
+        (b"Do as I like!!!\n", "SHA-256 " + hashlib.sha256(b"Do as I like!!!\n").hexdigest()),
         (b"Do", "2 bytes"),
         (b"", "0 bytes"),
     ],

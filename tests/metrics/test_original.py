@@ -168,7 +168,7 @@ def test_micro_pools_the_answers_of_all_steps() -> None:
 
 def test_strict_refuses_a_missing_step_and_compat_warns() -> None:
     gold = {"p||1": [WET], "p||2": []}
-    with pytest.raises(InputError, match=r"no prediction: p\|\|2"):
+    with pytest.raises(InputError, match=r"no prediction for 1 of 2 gold steps: p\|\|2"):
         original(gold, {"p||1": [WET]}, mode="strict")
     score = original(gold, {"p||1": [WET]})
     assert score["exact"]["f1"] == 100

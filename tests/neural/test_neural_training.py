@@ -102,7 +102,7 @@ def test_a_broken_run_goes_on_bit_for_bit(tmp_path: Path, arch: str, system: str
 
     again = train(begin(tmp_path, arch, system, dropout=0.1), gold(), gold(), broken, settings)
     assert again == broken, "a finished run is left as it is"
-    with pytest.raises(InputError, match="which differs in: settings"):
+    with pytest.raises(InputError, match="differs from this one in: settings"):
         train(begin(tmp_path, arch, system, dropout=0.1), gold(), [], broken, _settings(epochs=1))
 
 
@@ -113,19 +113,19 @@ def test_a_run_with_other_data_or_another_model_is_refused_and_an_upgrade_is_not
 
     out, settings = tmp_path / "run", _settings(epochs=1)
     train(begin(tmp_path, "gpt2"), gold(), gold()[:1], out, settings)
-    with pytest.raises(InputError, match="which differs in: system"):
+    with pytest.raises(InputError, match="differs from this one in: system"):
         train(begin(tmp_path, "gpt2", "concat-states"), gold(), gold()[:1], out, settings)
-    with pytest.raises(InputError, match="which differs in: data"):
+    with pytest.raises(InputError, match="differs from this one in: data"):
         train(begin(tmp_path, "gpt2"), gold()[:1], gold()[:1], out, settings)
-    with pytest.raises(InputError, match="which differs in: dev"):
+    with pytest.raises(InputError, match="differs from this one in: dev"):
         train(begin(tmp_path, "gpt2"), gold(), gold(), out, settings)
     larger = model_folder(tmp_path / "larger", "gpt2")
     config = json.loads((larger / "config.json").read_text())
     (larger / "config.json").write_text(json.dumps(config | {"n_layer": 3}))
     other = begin_(str(larger), "baseline", "openpi-c", arch="gpt2", from_scratch=True, seed=1, download=False)
-    with pytest.raises(InputError, match="which differs in: weights"):
+    with pytest.raises(InputError, match="differs from this one in: weights"):
         train(other, gold(), gold()[:1], out, settings)
-    with pytest.raises(InputError, match="which differs in: weights"):  # of the same shape
+    with pytest.raises(InputError, match="differs from this one in: weights"):  # of the same shape
         train(begin(tmp_path, "gpt2", seed=2), gold(), gold()[:1], out, settings)
     summary = json.loads((out / "train.json").read_text())
     summary["version"] = "0.0.1"

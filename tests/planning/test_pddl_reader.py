@@ -154,7 +154,7 @@ def test_a_repair_says_where() -> None:
         (
             DOMAIN,
             PROBLEM.replace("(at pot sink)", "(= (cost) 0)"),
-            "= has an expression as an argument, which is not supported",
+            "the arguments of = must be names: expressions are not supported here",
         ),
     ],
 )

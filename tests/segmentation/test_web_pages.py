@@ -217,7 +217,7 @@ def test_hostile_pages_end_soon(name: str) -> None:
 
 
 def test_a_page_of_too_many_elements_is_an_error() -> None:
-    with pytest.raises(InputError, match=f"more than {MAX_ELEMENTS} elements"):
+    with pytest.raises(InputError, match=f"more than {MAX_ELEMENTS:,} HTML elements"):
         segment("<html><body>" + "<p>x</p>" * (MAX_ELEMENTS + 1), source="page.html")
 
 

@@ -110,8 +110,8 @@ def test_many_procedures_with_a_progress_bar_on_standard_error(
     ("given", "what"),
     [
         ({"base_url": "http://127.0.0.1:1"}, "`base_url` has no effect without `model`"),
-        ({"model": "m", "adapter": "both"}, "`adapter` has no effect with `model`"),
-        ({"model": "m", "setting": "openpi"}, "`setting` has no effect with `model`"),
+        ({"model": "m", "adapter": "both"}, "`adapter` works only with an embedded model, but m is"),
+        ({"model": "m", "setting": "openpi"}, "`setting` works only with an embedded model, but m is"),
         ({"checkpoint": "runs/x", "samples": 2}, "`samples` has no effect with `checkpoint`"),
         ({"setting": "slow"}, "unknown `setting` 'slow'"),
         ({"setting": "fast"}, "`setting` fast was removed"),

@@ -74,11 +74,11 @@ def test_a_run_learns_resumes_and_gives_an_adapter_that_answers(
         (_examples()[:1], _examples(), once, "data"),
         (_examples(), [], once, "dev"),
     ):
-        with pytest.raises(InputError, match=f"which differs in: {what}\n"):
+        with pytest.raises(InputError, match=f"differs from this one in: {what}\n"):
             train(real_weights, taught, measured, tmp_path / "broken", settings)
     with pytest.raises(InputError, match="every training example is longer"):
         train(real_weights, _examples(), [], tmp_path / "no room", AdapterSettings(epochs=1, rank=4, max_tokens=8))
-    with pytest.raises(InputError, match="which differs in: base"):
+    with pytest.raises(InputError, match="differs from this one in: base"):
         train(adapter, _examples(), _examples(), tmp_path / "broken", once)
 
     # llama.cpp with the merged adapter says what transformers says.

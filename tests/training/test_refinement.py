@@ -218,10 +218,10 @@ def test_a_run_resumes_and_its_adapter_is_tracked_with(
     assert rewards[-1] | {"seconds": 0} == log[-1] | {"seconds": 0}
     ours, theirs = read_adapter(refined), read_adapter(again)
     assert all(np.allclose(ours.pairs[name][1], theirs.pairs[name][1], atol=1e-4) for name in ours.pairs)
-    with pytest.raises(InputError, match="which differs in: refinement\n"):
+    with pytest.raises(InputError, match="differs from this one in: refinement\n"):
         refinement.refine_adapter(*begin, **options | {"samples": 3})
     judged.write_text(JUDGED.replace("T1", "P1"))
-    with pytest.raises(InputError, match=r"which differs in: .*judged"):
+    with pytest.raises(InputError, match=r"differs from this one in: .*judged"):
         refinement.refine_adapter(*begin, **options)
 
     # It is another adapter than the one it began with, for the same base weights.

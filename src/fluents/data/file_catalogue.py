@@ -137,7 +137,7 @@ def local_path(file: DataFile) -> Path:
             f"cannot read {file.path}: {error.strerror}", where=path, fix="check the permissions of the file"
         ) from None
     if actual != file.sha256:
-        raise _checksum_error(file, path, actual or f"{size} bytes", in_mirror=bool(mirror))
+        raise _checksum_error(file, path, f"SHA-256 {actual}" if actual else f"{size} bytes", in_mirror=bool(mirror))
     return path
 
 

@@ -223,7 +223,7 @@ def write(records: Iterable[AnyRecord], format: Format, path: str | Path) -> int
         folder = Path(path)
         if str(path) == "-" or folder.is_file():
             raise InputError(
-                "the format openpi consists of four files, so the output must be a folder",
+                "the openpi format consists of four files, so the output must be a folder",
                 where=path,
                 fix="give the name of a folder",
             )

@@ -49,9 +49,8 @@ def bounded_client(timeout: float, *, use_proxies: bool) -> Any:
 
     def bound(response: Any) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise _http.DecodingError(
-                "the reply is compressed, but fluents asked for an uncompressed reply"
-            )  # a small one may be huge
+            # Unpacked, a small reply may be huge.
+            raise _http.DecodingError("the reply is compressed, but fluents asked for an uncompressed reply")
         response.stream = _BoundedStream(response.stream, timeout)
 
     return openai.DefaultHttpxClient(

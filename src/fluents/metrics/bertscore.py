@@ -185,7 +185,7 @@ class TransformersEncoder:
         except (OSError, ValueError) as error:
             raise DataMissingError(
                 f"the encoder {model!r} cannot be loaded; transformers reports: {error}".splitlines()[0],
-                fix="give the folder of a model, connect to the internet to download this one, or use "
+                fix="give the folder of a model, connect to the internet to download this encoder, or use "
                 "all-MiniLM-L6-v2, which comes with the extra `embed`",
             ) from None
         depth = loaded.config.num_hidden_layers

@@ -177,7 +177,7 @@ def read_card(folder: Path) -> Card:
                 raise WrongShape(f"{name} is {value!r:.80}, but must be one of {', '.join(known)}")
         longest = card.longest_answer
         if longest is not None and (type(longest) is not int or longest < 1):
-            raise WrongShape(f"longest_answer is {longest!r:.80}, but must be a number of tokens")
+            raise WrongShape(f"longest_answer is {longest!r:.80}, but must be a positive number of tokens")
         return card
 
 

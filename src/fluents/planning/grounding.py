@@ -61,7 +61,7 @@ class Reachability:
                         grown |= self._apply(action, binding) or is_new
                     if len(self.steps) > MAX_GROUND:
                         raise TooLargeError(
-                            f"the problem has more than {MAX_GROUND:,} grounded actions, too many for this planner"
+                            f"the problem has more than {MAX_GROUND:,} grounded actions: too many for this planner"
                         )
 
     def _apply(self, action: Action, binding: Mapping[str, str]) -> bool:

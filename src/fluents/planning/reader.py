@@ -340,7 +340,9 @@ def _atom(item: Expression) -> Atom:
         following = todo[-1] if todo and isinstance(todo[-1], Symbol) else None
         if isinstance(part, Expression):
             if len(part) != 1 or item.head == EQUALS:
-                item.text.fail(part.offset, f"{item.head} has an expression as an argument, which is not supported")
+                item.text.fail(
+                    part.offset, f"the arguments of {item.head} must be names: expressions are not supported here"
+                )
             item.text.repair(part.offset, "parentheses around an argument: removed")
             todo.append(part[0])
         elif part == "?" and following and following[0] not in _NO_NAME:

@@ -120,6 +120,6 @@ class _Bits:
             whole = tuple(dict.fromkeys((true, false) for true, false in both if not true & false))
             if len(whole) > MAX_CLAUSES:
                 raise TooLargeError(
-                    f"a condition has more than {MAX_CLAUSES:,} alternatives, too many for this planner"
+                    f"a condition has more than {MAX_CLAUSES:,} alternatives: too many for this planner"
                 )
         return whole

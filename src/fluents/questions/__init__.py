@@ -82,7 +82,7 @@ def questions_of(source: object, question: str | Sequence[str] | None) -> tuple[
     asked = (question,) if isinstance(question, str) else tuple(question or ())
     if not asked or not all(map(str.strip, asked)):
         raise InputError(
-            "no question given", fix="give a `question`, or use a CREPE dataset, which contains the events to judge"
+            "no question given", fix="give a `question`, or use a CREPE dataset, which has its own questions"
         )
     return tuple(dict.fromkeys(asked))
 

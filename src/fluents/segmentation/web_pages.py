@@ -66,7 +66,9 @@ def read_page(text: str, source: str | None = None) -> WebPage:
             return WebPage(_words(data.get("name")) or _title(text), steps, "")
     if text.count("<") > 2 * MAX_ELEMENTS:
         fix = "copy the procedure into a text file"
-        raise InputError(f"the page has more than {MAX_ELEMENTS} elements", where=source, fix=fix)
+        raise InputError(
+            f"the page is too large: it has more than {MAX_ELEMENTS:,} HTML elements", where=source, fix=fix
+        )
     return WebPage(_title(text), [], _main_content(text))
 
 

