@@ -48,7 +48,7 @@ def test_the_report_as_json_and_the_dry_run(run: Run, tmp_path: Path, common: li
     ("more", "said"),
     [
         (["--part", "x"], "--part must be K/N, not 'x'"),
-        (["--stages", "track,segment"], "stage in --stages: track,segment"),
+        (["--stages", "track,segment"], "--stages is in the wrong order: track,segment"),
         (["--price-in", "3"], "without --dry-run"),
         (["--max-steps", "9", "--model", "tiny"], "--model has no effect with --replay"),
     ],

@@ -51,5 +51,5 @@ def test_a_missing_prediction_is_an_empty_side() -> None:
 
 
 def test_a_metric_without_steps_has_no_worst() -> None:
-    with pytest.raises(InputError, match="schemata has no rouge F1"):
+    with pytest.raises(InputError, match="schemata does not compute rouge F1"):
         worst_steps(schemata(GOLD, PRED), 1)

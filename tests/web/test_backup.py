@@ -98,7 +98,7 @@ def test_a_backup_that_was_cut_off_changes_nothing(store: Store, other: Store) -
         gzip.compress(b"".join(lines)[:-9]),
     ]
     for part in cut:
-        with pytest.raises(InputError, match="not a backup"):
+        with pytest.raises(InputError, match="not a complete backup"):
             backup.restore(other, io.BytesIO(part))
     assert Archive(other).documents().total == 0
 

@@ -52,7 +52,7 @@ def test_no_connection_is_told_and_no_password_shown(tmp_path: Path, monkeypatch
         download(tmp_path)
     assert "hunter2" not in str(caught.value)
     assert caught.value.fix is not None
-    assert caught.value.fix.endswith(" or do without")
+    assert caught.value.fix.endswith(" Alternatively, do without")
 
 
 @given(st.text(), st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), st.text())

@@ -152,9 +152,8 @@ class WholeReader:
         """Every step of the procedure, or the answer is unreadable."""
         found = self._read(json_in(text))
         if missing := [number for number in range(1, self.steps + 1) if number not in found]:
-            others = len(missing) - 1
-            more = f" and {counted(others, 'other step')} are" if others else " is"
-            raise UnreadableAnswer(f"step {missing[0]}{more} missing")
+            more = f", and {counted(len(missing) - 1, 'other step')}" if len(missing) > 1 else ""
+            raise UnreadableAnswer(f"step {missing[0]} is missing{more}")
         return found
 
     def those_there(self, text: str) -> dict[int, Changes]:
