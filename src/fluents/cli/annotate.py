@@ -209,8 +209,8 @@ def serve(
 ) -> None:
     """Start a server with the page on which people annotate. It runs until you press Ctrl-C.
 
-    People need a link to join a project. If a project has no owner yet, the command prints a link for its owner. You
-    can stop the server at any time: every answer that the page shows as saved is stored.
+    People need a link to join a project. If a project has no owner, the command prints a link to join it as its
+    owner. You can stop the server at any time: every answer that the page shows as saved is stored.
 
     Example: `fluents annotate serve`
 

@@ -195,9 +195,12 @@ def refine(
     """Improve a trained adapter by reinforcement learning: sample its answers, and reward the good ones.
 
     Training runs in rounds. Each round samples answers for some procedures, and then trains the adapter with the
-    rewards of these answers. The reward of an answer is its similarity to the gold. For procedures from --judged, the
-    reward depends instead on whether the changes in the answer were judged as true, plausible or false. The new adapter
-    is the average of the adapters from the second half of the rounds.
+    rewards of these answers. The reward of an answer is its similarity to the gold. The new adapter is the average of
+    the adapters from the second half of the rounds.
+
+    With --judged, some procedures come with changes that were judged beforehand as true, plausible or false. For these
+    procedures, an answer is rewarded for changes that are similar to true ones, less for changes that are similar to
+    plausible ones, and not for changes that are similar to false ones.
 
     Needs the extra `fluents[train]`, and a GPU for more than a few procedures.
 

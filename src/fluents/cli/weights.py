@@ -154,8 +154,8 @@ def _default() -> str:
 
     name = default_model()
     if name not in BASES:
-        what = f"FLUENTS_MODEL is the file {name}, but `fluents weights` handles only {', '.join(BASES)}"
-        raise InputError(what, fix=f"give one of these names: {', '.join(BASES)}")
+        what = f"FLUENTS_MODEL is the file {name}, but this command needs the name of a model"
+        raise InputError(what, fix=f"add one of these names to the command: {', '.join(BASES)}")
     return name
 
 

@@ -170,5 +170,5 @@ def _check_first(procedures: Sequence[Procedure], first: Mapping[str, Trace] | N
                 if found is None
                 else f"{procedure.id!r} has {counted(len(procedure.steps), 'step')}, but its trace in `first` has "
                 f"{len(found.procedure.steps)}",
-                fix="give traces of the same procedures as `first`",
+                fix="set `first` to a file or dataset with the same procedures and steps as the input",
             )

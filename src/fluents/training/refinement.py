@@ -151,7 +151,7 @@ def refine_adapter(
     if not annotated:
         length = f"{settings.min_steps} to {settings.max_steps} steps"
         what = f"`data` contains no procedure with {length} in which every step is annotated"
-        raise InputError(what, fix="give traces of such procedures as `data`")
+        raise InputError(what, fix="set `data` to a source with such procedures")
     with_claims = [] if judged is None else _judged(judged, settings)
     examples = [procedure.example for procedure in (*annotated, *with_claims)]
     names = dict.fromkeys(
@@ -190,7 +190,7 @@ def _judged(source: str | Path, settings: RefinementSettings) -> list[RewardedPr
     if not found:
         most = settings.max_judged_steps
         what = f"`judged` contains no procedure with {settings.min_steps} to {most} steps and at least one true change"
-        raise InputError(what, where=source, fix="give a file with such procedures as `judged`")
+        raise InputError(what, where=source, fix="set `judged` to a file with such procedures")
     return found
 
 

@@ -32,13 +32,13 @@ class GivenPairs:
             raise InputError(
                 f"`pairs` does not contain the procedure {procedure.id!r}",
                 where=self.source or None,
-                fix="use the same dataset as input and as `pairs`",
+                fix="set `pairs` to the dataset that is also the input",
             )
         if list(map(one_line, trace.procedure.steps)) != list(map(one_line, procedure.steps)):
             raise InputError(
                 f"the steps of {procedure.id!r} differ between `pairs` and the input",
                 where=self.source or None,
-                fix="use the same dataset as input and as `pairs`",
+                fix="set `pairs` to the dataset that is also the input",
             )
         return trace
 
