@@ -165,7 +165,7 @@ def test_a_text_that_changed_is_refused(track: Track, tmp_path: Path) -> None:
     before = (tmp_path / "out.jsonl").read_bytes()
     done = track("--resume")
     assert done.status == 2
-    assert "the text of tea has changed" in done.err
+    assert "the procedure tea has changed since" in done.err
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
 

@@ -116,6 +116,7 @@ def test_rows_of_a_trace_come_back(tmp_path: Path) -> None:
     assert again.replace(provenance=Provenance()) == longer
 
 
+@pytest.mark.usefixtures("mirror")
 def test_the_released_outputs_by_path_and_by_name() -> None:
     """What OpenPI2.0's code wrote is read alike, whether fluents knows the file or not."""
     for name, split in (
