@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from anyio import to_thread
 from fastapi import FastAPI
 
 from fluents.errors import FluentsError
@@ -24,6 +26,8 @@ from fluents.web.store import NotFoundError, Store
 
 ANNOTATION_STATUS: Mapping[type[FluentsError], int] = {NotFoundError: 404, ConflictError: 409, InvitationError: 403}
 PAGE = "annotate/index.html"
+THREADS = 10
+"""Requests that are worked on at once: as many as the store keeps connections. More would only wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,16 @@ class AnnotationSettings:
 def create_annotation_app(store: Store, settings: AnnotationSettings) -> Guard:
     """The application on an open store."""
     places = Places(store, settings.lease_seconds)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
+        yield
+
     app = FastAPI(
-        **ABOUT, summary="Annotation projects: people decide on items, and fluents makes a dataset of their decisions."
+        **ABOUT,
+        lifespan=lifespan,
+        summary="Annotation projects: people decide on items, and fluents makes a dataset of their decisions.",
     )
     app.state.services = AnnotationServices(
         store,
