@@ -58,6 +58,7 @@ export function showSignIn(page) {
     comeIn();
   },
   h("p", {}, "If you have joined before, enter the token that the page showed you then. Otherwise, open the link with which you were invited."),
+  h("input", { type: "text", name: "username", value: "fluents", autocomplete: "username", hidden: true }), // for the browser's keychain
   h("label.field", { for: "token" }, "Token ", token),
   h("p.actions", {}, h("button.primary", { type: "submit" }, "Sign in"))));
   token.focus();
