@@ -52,7 +52,10 @@ class Filters:
         return keep(trace, rater=RATER, **given) if given and trace.changes else trace
 
 
-def trace_view(kept: KeptTrace, filters: Filters = Filters()) -> TraceView:  # noqa: B008 - frozen
+NO_FILTERS = Filters()
+
+
+def trace_view(kept: KeptTrace, filters: Filters = NO_FILTERS) -> TraceView:
     """A trace with people's judgements. Filters look at the model's words; what people added is always shown."""
     trace = rated(kept.trace)
     left = {id(change) for change in filters(trace).changes}
