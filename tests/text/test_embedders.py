@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
+from inspect import unwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from fluents.errors import DataMissingError, InputError, MissingExtraError
+from fluents.loading import load_once
 from fluents.records import StateChange
 from fluents.scoring.alignment import StepAnswers
 from fluents.scoring.greedy_clusters import calibrate, greedy_clusters
@@ -157,7 +159,6 @@ def test_missing_static_vectors_are_an_error_with_a_remedy(
     spec = ModuleSpec("wordllama", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path)]
     monkeypatch.setattr(embedders, "find_spec", lambda _: spec if installed else None)
-    embedders._wordllama.cache_clear()
+    monkeypatch.setattr(embedders, "_wordllama", load_once(unwrap(embedders._wordllama)))  # not loaded yet
     with pytest.raises(DataMissingError, match=r"pip install .*wordllama"):
         StaticEmbedder()(["a text"])
-    embedders._wordllama.cache_clear()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fluents.annotation.design import StageDesign
 from fluents.annotation.items import FormAnswer, ItemAnswers, procedure_payload
 from fluents.annotation.outcomes import AskedItem, Removal, StageSources, TraceOutcome
+from fluents.loading import load_once
 from fluents.records import AttributeCluster, EntityCluster, Salience, StateChange, Trace
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _share_a_name(one: AnyCluster, other: AnyCluster) -> bool:
     return not {one.name, *one.mentions}.isdisjoint((other.name, *other.mentions))
 
 
-@cache
+@load_once
 def _vocabulary() -> Thesaurus:
     """The names of our own corpus. It takes seconds to load."""
     from fluents.canonicalisation.expansion import VocabularyThesaurus

@@ -17,13 +17,13 @@ import re
 import warnings
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
 from fluents.errors import FluentsWarning, InputError
 from fluents.jsonl import decoded, open_input
+from fluents.loading import load_once
 from fluents.records import Procedure, id_from
 from fluents.segmentation.layout import (
     GOAL_WORDS,
@@ -280,7 +280,7 @@ def language(text: str) -> str | None:
     return None
 
 
-@cache
+@load_once
 def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 

@@ -8,7 +8,6 @@ clusters in scoring.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from fluents.errors import DataMissingError, InputError, MissingExtraError
 from fluents.installation import install_command
+from fluents.loading import load_once
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -78,7 +78,7 @@ class StaticEmbedder:
         return normalised(vectors)
 
 
-@lru_cache(maxsize=1)
+@load_once
 def _wordllama() -> tuple[Tokenizer, NDArray[np.float16]]:
     # wordllama's own loader looks for its tokenizer in the wrong folder and then on the network.
     from safetensors.numpy import load_file
