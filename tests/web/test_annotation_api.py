@@ -246,6 +246,15 @@ def test_terms_must_be_accepted_first(tmp_path: Path) -> None:
         assert client.next() is not None
 
 
+@pytest.mark.parametrize("code", ["abc", "12345678901 half", "\ud800" * 10, "x" * 101])
+def test_half_a_link_is_told_in_plain_words(served: ServedProject, code: str) -> None:
+    with httpx.Client(base_url=served.address) as client:
+        body = json.dumps({"invitation": code, "name": "Ada"})
+        answer = client.post(f"{API}/join", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 422
+        assert answer.json()["error"] == "the link of this invitation is incomplete: copy all of it"
+
+
 def test_an_invitation_lets_in_as_many_as_it_says(served: ServedProject) -> None:
     code = served.invitation("adjudicator", uses=2)
     with httpx.Client(base_url=served.address) as client:

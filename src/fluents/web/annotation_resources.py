@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import Body
-from pydantic import BaseModel, Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, StringConstraints
 
 from fluents.annotation.design import Role, StageKind
 from fluents.annotation.items import DecisionId
 from fluents.web.resources import Given
 
 ItemId: TypeAlias = Annotated[str, StringConstraints(pattern="^[0-9a-f]{20}$")]
-Code: TypeAlias = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{8,100}$")]
+CODE = "^[A-Za-z0-9_-]{8,100}$"
+
+
+def _whole_code(code: str) -> str:
+    """People see this error when they open half a link: it must not show them a pattern."""
+    if re.fullmatch(CODE, code) is None:
+        raise ValueError("the link of this invitation is incomplete: copy all of it")
+    return code
+
+
+Code: TypeAlias = Annotated[str, AfterValidator(_whole_code), Field(json_schema_extra={"pattern": CODE})]
 PersonName: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$", max_length=100)
 ]
