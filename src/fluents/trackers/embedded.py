@@ -24,7 +24,7 @@ from fluents.segmentation import warn_of_language
 from fluents.trackers import Listener, Tracker
 from fluents.trackers.concurrent import side_by_side
 from fluents.weights.adapters import ADAPTERS, Adapter
-from fluents.weights.base_weights import BASES, weights_dir
+from fluents.weights.base_weights import load_fix
 
 
 @dataclass(frozen=True)
@@ -70,16 +70,6 @@ class WrittenAnswer(NamedTuple):
 
 class ModelError(FluentsError):
     """The embedded model could not be loaded or could not answer."""
-
-
-def load_fix(model: Path) -> str:
-    """What helps if a model cannot be loaded. Only a file of our own may be deleted: nobody else's comes back."""
-    if model.is_relative_to(weights_dir()):
-        return (
-            "delete this file and run the command again: fluents then downloads or makes a new copy. If this does not "
-            "help, run: fluents weights verify"
-        )
-    return f"set `model` to another GGUF file, or to one of: {', '.join(BASES)}"
 
 
 class Engine:

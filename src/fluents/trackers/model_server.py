@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 
 from fluents.errors import InputError
 from fluents.prompts.local import VERSION as MERGED_PROMPT
-from fluents.trackers.embedded import ModelError, free_cores, load_fix
+from fluents.trackers.embedded import ModelError, free_cores
 from fluents.weights.adapters import base_file, merged, open_embedded, unpacked
+from fluents.weights.base_weights import load_fix
 
 HOST = "127.0.0.1"
 CONTEXT = 8192

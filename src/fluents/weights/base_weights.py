@@ -247,3 +247,13 @@ def free_memory() -> int | None:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def load_fix(model: Path) -> str:
+    """What helps if a model cannot be loaded. Only a file of our own may be deleted: nobody else's comes back."""
+    if model.is_relative_to(weights_dir()):
+        return (
+            "delete this file and run the command again: fluents then downloads or makes a new copy. If this does not "
+            "help, run: fluents weights verify"
+        )
+    return f"set `model` to another GGUF file, or to one of: {', '.join(BASES)}"
