@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from py3langid.langid import LanguageIdentifier
 
 from fluents.errors import FluentsWarning
 from fluents.records import Procedure
-from fluents.segmentation import LANGUAGES, language, warn_of_language
+from fluents.segmentation import LANGUAGES, _identifier, language, warn_of_language
+from threads import at_once
 
 SHORT = {
     "en": "Boil the water. Pour it over the leaves.",
@@ -68,6 +72,18 @@ def test_the_warning_names_the_language_and_the_way_out() -> None:
 
 
 def test_every_language_told_apart_is_one_the_detector_has() -> None:
-    from fluents.segmentation import _identifier
-
     assert {code for code, _ in _identifier().rank("Tea")} == set(LANGUAGES)
+
+
+def test_many_people_who_paste_a_text_at_once_load_one_language_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = []
+    real = LanguageIdentifier.from_model_file
+
+    def counted(*given: Any, **more: Any) -> Any:
+        loads.append(1)
+        return real(*given, **more)
+
+    monkeypatch.setattr(LanguageIdentifier, "from_model_file", counted)
+    _identifier.cache_clear()
+    assert set(at_once(lambda: language(SHORT["de"]))) == {"de"}
+    assert len(loads) == 1

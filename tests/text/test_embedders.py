@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
-from inspect import unwrap
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from fluents.errors import DataMissingError, InputError, MissingExtraError
-from fluents.loading import load_once
 from fluents.records import StateChange
 from fluents.scoring.alignment import StepAnswers
 from fluents.scoring.greedy_clusters import calibrate, greedy_clusters
 from fluents.text import embedders
 from fluents.text.embedders import MINILM, STATIC, StaticEmbedder, Vectors, load_embedder
 from fluents.text.template import parse
+from threads import at_once
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,19 @@ def test_missing_static_vectors_are_an_error_with_a_remedy(
     spec = ModuleSpec("wordllama", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path)]
     monkeypatch.setattr(embedders, "find_spec", lambda _: spec if installed else None)
-    monkeypatch.setattr(embedders, "_wordllama", load_once(unwrap(embedders._wordllama)))  # not loaded yet
+    embedders._wordllama.cache_clear()
     with pytest.raises(DataMissingError, match=r"pip install .*wordllama"):
         StaticEmbedder()(["a text"])
+
+
+def test_threads_that_need_the_static_vectors_at_once_load_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def counted(name: str) -> ModuleSpec | None:
+        looked.append(name)
+        return find_spec(name)
+
+    monkeypatch.setattr(embedders, "find_spec", counted)
+    embedders._wordllama.cache_clear()
+    at_once(lambda: StaticEmbedder()(["a text"]))
+    assert looked == ["wordllama"]

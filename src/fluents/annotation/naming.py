@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fluents.annotation.design import StageDesign
 from fluents.annotation.items import FormAnswer, ItemAnswers, procedure_payload
 from fluents.annotation.outcomes import AskedItem, Removal, StageSources, TraceOutcome
-from fluents.loading import load_once
 from fluents.records import AttributeCluster, EntityCluster, Salience, StateChange, Trace
 
 if TYPE_CHECKING:
@@ -151,7 +152,11 @@ def _expanded(trace: Trace, draft: Trace | None) -> Trace:
     if draft is None or not draft.clusters:
         from fluents.canonicalisation import expand
 
-        return expand(trace, _vocabulary()) if trace.clusters else trace
+        if not trace.clusters:
+            return trace
+        with _loading:
+            vocabulary = _vocabulary()
+        return expand(trace, vocabulary)
     clusters = []
     for cluster in trace.clusters:
         theirs = [one for one in draft.clusters if _share_a_name(one, cluster)]
@@ -172,7 +177,10 @@ def _share_a_name(one: AnyCluster, other: AnyCluster) -> bool:
     return not {one.name, *one.mentions}.isdisjoint((other.name, *other.mentions))
 
 
-@load_once
+_loading = threading.Lock()  # else each of many threads at once would load a vocabulary of its own
+
+
+@cache
 def _vocabulary() -> Thesaurus:
     """The names of our own corpus. It takes seconds to load."""
     from fluents.canonicalisation.expansion import VocabularyThesaurus

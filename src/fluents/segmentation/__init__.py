@@ -14,16 +14,17 @@ words are added; parts of a step without punctuation are joined with a full stop
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
 from fluents.errors import FluentsWarning, InputError
 from fluents.jsonl import decoded, open_input
-from fluents.loading import load_once
 from fluents.records import Procedure, id_from
 from fluents.segmentation.layout import (
     GOAL_WORDS,
@@ -273,14 +274,19 @@ def language(text: str) -> str | None:
     """
     if not any(character.isalpha() for character in text):
         return None
-    ranked: list[tuple[str, float]] = _identifier().rank(text[:MAX_CHARACTERS])
+    with _loading:
+        identifier = _identifier()
+    ranked: list[tuple[str, float]] = identifier.rank(text[:MAX_CHARACTERS])
     code, score = ranked[0]
     if code == "en" or score - dict(ranked)["en"] >= MARGIN:
         return code
     return None
 
 
-@load_once
+_loading = threading.Lock()  # else each of many threads at once would load a model of its own
+
+
+@cache
 def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 

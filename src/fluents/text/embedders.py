@@ -7,7 +7,9 @@ clusters in scoring.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -17,7 +19,6 @@ from numpy.typing import NDArray
 
 from fluents.errors import DataMissingError, InputError, MissingExtraError
 from fluents.installation import install_command
-from fluents.loading import load_once
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -68,7 +69,8 @@ class StaticEmbedder:
         self.threshold = threshold
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        tokenizer, weights = _wordllama()
+        with _loading:
+            tokenizer, weights = _wordllama()
         readable = [text.encode("utf-8", "replace").decode() for text in texts]  # the tokenizer refuses lone surrogates
         encoded = tokenizer.encode_batch(readable, add_special_tokens=False)
         vectors = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
@@ -78,7 +80,10 @@ class StaticEmbedder:
         return normalised(vectors)
 
 
-@load_once
+_loading = threading.Lock()  # else each of many threads at once would load vectors of its own
+
+
+@cache
 def _wordllama() -> tuple[Tokenizer, NDArray[np.float16]]:
     # wordllama's own loader looks for its tokenizer in the wrong folder and then on the network.
     from safetensors.numpy import load_file
