@@ -131,7 +131,7 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
             ["canonicalise", "{plain}", "--method", "prompted", "--model", "x", "--base-url", "{free}", "--shots", "2"],
             "--shots has no effect without --examples",
         ),
-        (["expand", "{plain}", "--vocabulary", "{plain}"], "no clusters to expand"),
+        (["expand", "{plain}", "--vocabulary", "{plain}"], "no clusters of names to expand"),
         (["expand", "{plain}"], "a source of paraphrases is required"),
         (["expand", "{plain}", "--vocabulary", "{plain}", "--model", "x"], "--model works only without --vocabulary"),
         (

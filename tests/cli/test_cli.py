@@ -19,13 +19,13 @@ from fluents.records import Procedure, StateChange, Trace
 SOUP = Path(__file__).parents[2] / "examples" / "tomato_soup.md"
 
 
-def run(*arguments: str | Path, stdin: str | bytes = b"") -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path, stdin: str | bytes = b"", columns: int = 120) -> subprocess.CompletedProcess[str]:
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(
         [sys.executable, "-m", "fluents", *map(str, arguments)],
         input=data,
         capture_output=True,
-        env=os.environ | {"COLUMNS": "120"},
+        env=os.environ | {"COLUMNS": str(columns)},
         timeout=60,
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -45,9 +45,16 @@ def test_version_and_help() -> None:
     for command in ([], ["segment"], ["data"], ["data", "convert"]):
         assert run(*command, "--help").returncode == 0
     assert "Example" in run("data", "convert", "--help").stdout
-    terms = run("data", "convert", "--help").stdout.partition("Terms:")[2]
-    assert "JSONL: a text format" in terms
-    assert "Krippendorff" not in terms
+    assert "JSONL: a text format" in run("--help").stdout
+    assert "JSONL." in run("data", "convert", "--help").stdout.partition("Explained in fluents --help:")[2]
+
+
+def test_the_help_of_track_is_one_screen() -> None:
+    """Whoever asks for help with the main command sees its options together, even in a terminal of 80 columns."""
+    shown = run("track", "--help", columns=80).stdout
+    assert "-o, --output FILE" in shown
+    assert "--json/--table" in shown
+    assert len(shown.splitlines()) <= 75
 
 
 def test_help_names_values_and_shows_none_for_flags() -> None:

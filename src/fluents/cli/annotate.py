@@ -66,7 +66,7 @@ def new(
             metavar="FILE",
             help="File of traces that serve as a first draft, for example from `fluents track`. In the stage "
             "correct, people correct this draft. In the stages author and audit, the page points out entities "
-            "of the draft that are still missing.",
+            "of the draft that people have not mentioned yet.",
         ),
     ] = None,
     system: Annotated[

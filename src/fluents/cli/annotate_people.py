@@ -98,9 +98,7 @@ def revoke(
     project: ProjectArgument = None,
     member: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ID", help="Person whose access to end. ID is A1, A2 and so on. Repeat for several people."
-        ),
+        typer.Option(metavar="ID", help="Person who loses access. ID is A1, A2 and so on. Repeat for several people."),
     ] = None,
     invitation: Annotated[
         list[str] | None,
@@ -124,8 +122,8 @@ def revoke(
     if not member and not invitation:
         raise InputError(
             "no person and no link is given",
-            fix="give the id of a person as `member`, or of a link as `invitation`; to see the ids, run `fluents "
-            "annotate status`",
+            fix="give the id of a person as `member`, or the id of a link as `invitation`; to see the ids, run "
+            "`fluents annotate status`",
         )
     with opened_beside(store) as opened:
         from fluents.web.annotation_members import Members

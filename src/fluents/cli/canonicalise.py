@@ -72,7 +72,7 @@ def canonicalise(
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Cluster names that mean the same entity or attribute, and choose one name for each cluster.
+    """Join names that mean the same entity or attribute into clusters, and choose one name for each cluster.
 
     For example, “pan” and “the frying pan” can be two names of one entity. The command adds the clusters to each trace.
     The changes keep their wording.

@@ -24,7 +24,7 @@ from rich.progress import (
 )
 
 from fluents import jsonl
-from fluents.cli.terms import glossary
+from fluents.cli.terms import pointer
 from fluents.errors import FluentsError, InputError
 from fluents.jsonl import AnyRecord
 from fluents.records import Trace
@@ -307,7 +307,7 @@ def conventional(command: Any, parent: Any = None) -> Any:
     """The command, with help that names values as most tools do (FILE, N, a|b), where typer shows Python's types."""
     context = typer.Context(command, parent=parent, **command.context_settings)
     for inner in getattr(command, "commands", {}).values():
-        inner.format_help = partial(_help_with_terms, inner, inner.format_help)
+        inner.format_help = partial(_format_help, inner, inner.format_help)
         conventional(inner, context)
     for parameter in command.get_params(context):  # --help is one of them
         if hasattr(parameter, "display_type"):
@@ -315,10 +315,26 @@ def conventional(command: Any, parent: Any = None) -> Any:
     return command
 
 
-def _help_with_terms(command: Any, format_help: Callable[[Any, Any], None], context: Any, formatter: Any) -> None:
-    """Show the help of a command, with the terms that it uses: found when they are shown, not at every start."""
-    command.epilog = command.epilog or glossary("Terms:", _help_of(command))
+def _format_help(command: Any, format_help: Callable[[Any, Any], None], context: Any, formatter: Any) -> None:
+    """Show the help of a command, and name the terms that it uses: found when they are shown, not at every start."""
+    command.epilog = command.epilog or pointer(_help_of(command))
+    for parameter in command.get_params(context):  # --help is one of them
+        if parameter.param_type_name == "option":
+            _join_columns(parameter)
     format_help(context, formatter)
+
+
+def _join_columns(option: Any) -> None:
+    """Show `-o, --output FILE` and `--json/--table` in one column: with the five columns of typer, half of a screen of
+    80 columns stays empty. The range of a number is left out: the help says it where it is not plain."""
+    long = [name for name in option.opts if name.startswith("--")]
+    short = [name for name in option.opts if name not in long]
+    value = "" if option.is_flag else option.metavar
+    shown = ", ".join([*short, "/".join([*long, *option.secondary_opts])])
+    option.opts = [f"{shown} {value if len(value) <= WIDEST_VALUE else 'NAME'}".rstrip()]
+    option.secondary_opts = []
+    option.display_type_rich = lambda **_: None
+    option._get_number_range_help_str = str
 
 
 def _help_of(command: Any) -> str:
@@ -328,6 +344,8 @@ def _help_of(command: Any) -> str:
     return "\n".join([command.help or "", *filter(None, shown)])
 
 
+WIDEST_VALUE = 14
+"""Characters. The help of an option says its values in words too; a longer list of them would push it aside."""
 _VALUES = {"bool": "", "str": "TEXT", "int": "N", "float": "X", "path": "PATH", "file": "FILE", "directory": "FOLDER"}
 
 

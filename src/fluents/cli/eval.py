@@ -257,8 +257,9 @@ def readers(
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
     """Measure how often a change starts from the state in which an earlier step left the attribute. Needs no gold.
 
-    Counts only “carried” changes: changes of an attribute that already changed in an earlier step. “exact” requires
-    that the two states have the same words. “in other words” requires only that most of their words are the same.
+    Counts only “carried” changes: changes of an attribute that already changed in an earlier step. The score
+    “exact” requires that the two states have the same words. The score “in other words” requires only that most of
+    their words are the same.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """

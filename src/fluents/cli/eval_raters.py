@@ -35,8 +35,8 @@ def salience(
 ) -> None:
     """Correlate salience ratings with those of an annotator, as in OpenPI2.0 (2024).
 
-    A rater is a person or a program. Prints Pearson's correlation, from -1 to 1, between the annotator and each other
-    rater: first the predictions, then the raters in the gold.
+    A rater is a person or a program. Prints Pearson's correlation, from -1 to 1, between the annotator and every other
+    rater: first the rater in the predictions, then the raters in the gold.
 
     The correlation is computed in several ways, for global ratings (for the goal) and for local ratings (for each
     step):
@@ -80,14 +80,14 @@ def agreement(
         Literal["nominal", "ordinal", "interval"],
         typer.Option(
             help="What alpha compares: nominal (whether ratings are equal), ordinal (their order), or interval "
-            "(how far they are apart). With --stage, this option affects only stages of salience ratings."
+            "(how far they are apart). With --stage, this option affects only stages that ask for salience ratings."
         ),
     ] = "ordinal",
     scope: Annotated[
         Scope,
         typer.Option(
             help="Salience ratings to compare: global (for the goal) or local (for each step). With --stage, this "
-            "option affects only stages of salience ratings."
+            "option affects only stages that ask for salience ratings."
         ),
     ] = "global",
     stage: Annotated[

@@ -68,8 +68,8 @@ class ModelOptions:
     structured: Annotated[
         Literal["auto", "schema", "json", "off"],
         _option(
-            help="How to get answers in JSON: schema (send a JSON Schema), json (use JSON mode), off (ask for JSON "
-            "only in the prompt), or auto (the first of these three that the endpoint supports)."
+            help="How to get answers in JSON: schema (send a JSON Schema), json (use JSON mode), off (only the prompt "
+            "asks for JSON), or auto (the first of these three that the endpoint supports)."
         ),
     ] = "auto"
     max_tokens: Annotated[

@@ -34,7 +34,7 @@ def segment(
     """Turn texts into procedures: find the goal and the steps of each text.
 
     Reads plain text, Markdown, web pages, and the JSON files of OpenPI, OpenPI-C, OpenPI2.0 and fluents. A
-    step is a list item, a section with its own heading, a line or a sentence, depending on the text.
+    step is a list item, a line, a sentence, or a section with its own heading, depending on the text.
 
     Example: `fluents segment soup.md`
 

@@ -1,4 +1,4 @@
-"""The terms of the help: every help screen explains the terms that it uses."""
+"""The terms of the help: the screen of `fluents` explains them all, every other names those that it uses."""
 
 from __future__ import annotations
 
@@ -96,15 +96,13 @@ TERMS = (
 )
 
 
-def glossary(heading: str, text: str | None = None) -> str:
-    """The terms that a text uses, and those that explain them, as a list in Markdown; without a text, all terms."""
-    found = set(TERMS) if text is None else _used(text)
-    while more := _used(" ".join(term.meaning for term in found)) - found:
-        found |= more
+def glossary(heading: str) -> str:
+    """All terms and what they mean, as a list in Markdown."""
     # A blank line between items keeps each on its own line.
-    items = [f"- **{term.name}**: {term.meaning}" for term in TERMS if term in found]
-    return "\n\n".join([heading, *items]) if items else ""
+    return "\n\n".join([heading, *(f"- **{term.name}**: {term.meaning}" for term in TERMS)])
 
 
-def _used(text: str) -> set[Term]:
-    return {term for term in TERMS if re.search(term.pattern, text)}
+def pointer(text: str) -> str:
+    """A line that names the terms of a text and says where they are explained; empty where there are none."""
+    used = [term.name for term in TERMS if re.search(term.pattern, text)]
+    return f"Explained in `fluents --help`: {'; '.join(used)}." if used else ""

@@ -148,9 +148,8 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Preset for high scores on OpenPI or OpenPI-C, not for human readers: the output repeats each "
-            "change in many wordings. openpi, openpi-c: tuned for `fluents eval original`. openpi-clusters, "
-            "openpi-c-clusters: tuned for `fluents eval cluster`. A preset also sets the model and --samples.",
+            help="Preset for high scores in the metrics of the papers, not for human readers: openpi, openpi-c, "
+            "openpi-clusters or openpi-c-clusters. The output repeats each change in many wordings.",
         ),
     ] = None,
     min_confidence: Annotated[
@@ -178,8 +177,8 @@ def track(
     By default, an embedded model finds the changes. It is downloaded once and then runs offline. It comes in three
     sizes: tiny (98 MB), small (491 MB) and base (1.1 GB, the default).
 
-    To use a language model on a server instead, give --model and --base-url; `fluents track-llm` has more options for
-    this. To use a model that you trained, see `fluents track-neural`.
+    For a language model on a server, give --model and --base-url, or see `fluents track-llm`. For a model that you
+    trained with `fluents train neural`, see `fluents track-neural`.
 
     Example: `fluents track soup.md`
 

@@ -31,10 +31,9 @@ class LlmOptions:
     form: Annotated[
         Literal["schemata", "states", "complete", "whole"],
         _option(
-            help="What each prompt asks for. schemata: the entities and attributes that change in a step, without "
-            "their states. states: the same, followed by one prompt for each attribute, which asks for its "
-            "states. complete: all changes of a step, as sentences. whole: all changes of all steps, in a "
-            "single prompt."
+            help="What the prompts ask for. schemata: the entities and attributes that change in a step, without "
+            "their states. states: first the same, then the states of each attribute in a separate prompt. "
+            "complete: all changes of a step, as sentences. whole: all changes of all steps, in a single prompt."
         ),
     ] = "states"
     pairs: Annotated[

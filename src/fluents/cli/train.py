@@ -81,8 +81,8 @@ class AdapterOptions:
         typer.Option(
             min=0,
             max=1,
-            help="With --prompt steps: share of examples with sorted changes, from 0 to 1. Such examples prepare "
-            "the model for tracking with one answer per step. Default: 0.3.",
+            help="With --prompt steps: share of examples whose changes are in alphabetical order, from 0 to 1. "
+            "Such examples prepare the model for tracking with one answer per step. Default: 0.3.",
         ),
     ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
@@ -252,8 +252,8 @@ def sample(
         typer.Option(
             metavar="NAME",
             help="Style of the answers, if the adapter was trained with several. plain: no special style. clean: "
-            "like the annotations of OpenPI-C. sorted: changes in order, without repetition. 'clean sorted': "
-            "clean and sorted. Default: depends on the adapter and --temperature.",
+            "like the annotations of OpenPI-C. sorted: changes in alphabetical order, without repetition. "
+            "'clean sorted': clean and sorted. Default: depends on the adapter and --temperature.",
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 16,
