@@ -116,7 +116,7 @@ def item(tab: Page, words: str) -> Locator:
 def test_from_a_pasted_text_to_a_corrected_downloaded_table(browser: Browser, tmp_path: Path) -> None:
     """The way of a first visitor; the model takes its time, so that steps can be seen to appear one after the other."""
     with served(tmp_path, pause=2) as (_, address), visiting(browser, address) as tab:
-        expect(tab.get_by_role("list", name="The way")).to_be_visible()
+        expect(tab.get_by_role("list", name="How it works")).to_be_visible()
         assert serious_faults(tab) == {}
         give(tab)
         expect(tab.locator(".editor textarea")).to_have_count(4)
@@ -197,7 +197,7 @@ def test_steps_are_corrected_by_mouse_and_kept(browser: Browser, quick: str) -> 
         expect(boxes).to_have_count(4)
         expect(boxes.nth(1)).to_have_value("Heat the pan.")
         expect(tab.get_by_label("Goal")).to_have_value("Fry one egg")
-        tab.get_by_role("button", name="As it was read").click()
+        tab.get_by_role("button", name="Restore the original steps").click()
         expect(boxes.first).to_have_value("Heat the pan.")
 
 

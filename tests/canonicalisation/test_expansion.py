@@ -64,6 +64,6 @@ def test_what_is_known_of_a_cluster_is_its_names_and_what_the_trace_says_under_t
 
 
 def test_changes_without_clusters_are_told_and_an_empty_trace_passes() -> None:
-    with pytest.raises(InputError, match="no clusters to expand"):
+    with pytest.raises(InputError, match="no clusters of names to expand"):
         expand(BIKE, Book("x"))
     assert expand(BIKE.replace(changes=()), Book("x")).clusters == ()

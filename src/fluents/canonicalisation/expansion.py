@@ -65,7 +65,9 @@ def expand(trace: Trace, thesaurus: Thesaurus, most: int = MOST) -> Trace:
     Names that were there stay. One that some cluster of the kind already goes by is no expansion of another.
     """
     if trace.changes and not trace.clusters:
-        raise InputError("this trace has no clusters to expand", where=trace.id, fix="run `fluents canonicalise` first")
+        raise InputError(
+            "this trace has no clusters of names to expand", where=trace.id, fix="run `fluents canonicalise` first"
+        )
     asked = [names for cluster in trace.clusters for names in _cluster_names(cluster, trace.changes)]
     suggested, rejects = thesaurus.suggest(trace, asked, most)
     suggestions = iter(suggested)

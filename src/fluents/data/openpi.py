@@ -211,7 +211,7 @@ def _procedure(procedure_id: str, rows: Sequence[OpenPIRow]) -> Procedure:
         step = metadata["query"] if "query" in metadata else _added_text(row, steps)
         if not isinstance(step, str) or not step.strip():
             what = f"step {row.step} of {procedure_id} has no text"
-            raise InputError(what, where=row.where, fix="write the text of the step as 'query'")
+            raise InputError(what, where=row.where, fix="write the text of the step as the value of 'query'")
         steps.append(step)
         if row.question is not None and row.question != question_for(steps):
             questions[str(row.step)] = row.question  # two training questions do not follow from their steps

@@ -44,7 +44,7 @@ def merged(base: Iterable[Trace], scored: Iterable[Trace], *rated: Iterable[Trac
     for first, second, *others in zip(base, scored, *rated, strict=True):
         ids = {trace.id for trace in (first, second, *others)}
         if ids != {first.id}:
-            raise InputError(f"the OpenPI2.0 files have different procedures in the same place: {sorted(ids)}")
+            raise InputError(f"the OpenPI2.0 files have different procedures at the same position: {sorted(ids)}")
         if len(first.changes) != len(second.changes):
             raise InputError(f"the OpenPI2.0 files have different numbers of changes for the procedure {first.id!r}")
         yield first.replace(

@@ -311,7 +311,7 @@ def _condition(item: Any) -> Condition:
     if head in _UNSUPPORTED or head == "when":
         text.fail(item.offset, f"{head} is not supported in a condition")
     if isinstance(item[0], Expression):
-        text.repair(item.offset, "extra parentheses: removed" if len(item) == 1 else "list without `and`: added")
+        text.repair(item.offset, "extra parentheses: removed" if len(item) == 1 else "list without `and`: `and` added")
         inner = tuple(_condition(part) for part in item)
         return inner[0] if len(inner) == 1 else Connective("and", inner)
     if head in ("and", "or"):
@@ -366,7 +366,7 @@ def _effects(item: Any, condition: Condition = TRUE, variables: tuple[Typed, ...
     if not item:
         return
     if isinstance(item[0], Expression):
-        text.repair(item.offset, "extra parentheses: removed" if len(item) == 1 else "list without `and`: added")
+        text.repair(item.offset, "extra parentheses: removed" if len(item) == 1 else "list without `and`: `and` added")
         parts, head = item, "and"
     if head in _UNSUPPORTED or head in ("or", "imply", "exists", EQUALS):
         text.fail(item.offset, f"{head} is not supported in an effect")

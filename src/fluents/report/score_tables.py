@@ -122,7 +122,7 @@ def errors_table(score: Score) -> Table:
         [name, number(values["share"]), f"{PRINTED[name]}" if name in PRINTED else ""]
         for name, values in score.rows.items()
     )
-    return table_of([f"wrong in, of {wrong:,} predictions", "%", "2020 paper, by hand"], rows)
+    return table_of([f"wrong in (of {wrong:,} wrong predictions)", "%", "2020 paper, by hand"], rows)
 
 
 def comparison_table(found: Comparison, names: tuple[str, str]) -> Table:

@@ -121,8 +121,8 @@ class TranscriptTracker(EmbeddedTracker):
         self._confidence = calibration or shipped
         if settings.min_confidence and self._confidence is None:
             raise InputError(
-                "`min_confidence` needs a calibrated adapter, but this adapter has no calibration for "
-                + ("one sample" if settings.samples == 1 else "several samples"),
+                "`min_confidence` needs a calibrated adapter, but this adapter is not calibrated for "
+                + ("one sample per step" if settings.samples == 1 else "several samples per step"),
                 where=self._adapter.path,
                 fix="leave out `min_confidence`",
             )

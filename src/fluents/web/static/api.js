@@ -23,7 +23,7 @@ async function answered(path, options) {
   } catch {
     // not from the application: the status is all there is
   }
-  throw new ApiError(said.error ?? `the server answered ${response.status}`, said.where, said.fix, response.status);
+  throw new ApiError(said.error ?? `the server answered with HTTP status ${response.status}`, said.where, said.fix, response.status);
 }
 
 const sent = (method, body) => ({ method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });

@@ -55,7 +55,7 @@ async function show(instead = false) {
     if (mine !== turn) return;
     const misspelt = error.where?.startsWith("path.") || error.where?.startsWith("query.");
     page.replaceChildren(h("h1", {}, error.status === 404 ? "This is not here any more" : "This cannot be shown"));
-    explain(misspelt ? { what: "nothing has this address", fix: "look for it in the library" } : error, page);
+    explain(misspelt ? { what: "there is no page at this address", fix: "look for the text in the library" } : error, page);
     page.append(h("p.actions", {}, button("Try again", () => show()), h("a", { href: "/" }, "Start anew")));
   }
   const chosen = instead ? [...content.querySelectorAll(".toolbar input")] : [];

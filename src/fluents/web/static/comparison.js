@@ -20,7 +20,7 @@ export async function showComparison(page, ids, app) {
     ...found.warnings.map((words) => h("p.warning", {}, words)),
     scoreTable(found),
     h("ul.legend", { "aria-label": "Legend" }, h("li", {}, h("span.mark.exact", { "aria-hidden": "true" }, "✓"), " counts as the same"),
-      h("li", {}, h("span.mark.near", { "aria-hidden": "true" }, "≈"), " alike, but does not count"), h("li", {}, "alone: only that side says it")),
+      h("li", {}, h("span.mark.near", { "aria-hidden": "true" }, "≈"), " similar, but does not count as the same"), h("li", {}, "no sign: only one side has this change")),
     h("ol.steps.pairs", {}, steps.map((text, at) => stepPairs(found, at + 1, text, corrected))),
   );
 }
@@ -62,8 +62,8 @@ function stepPairs(found, number, text, corrected) {
 
 function pair(left, right, match = null) {
   const kind = match === null ? "alone" : match.right ? "matched" : "near";
-  const sign = { matched: ["✓", "counts as the same"], near: ["≈", "alike"], alone: ["", ""] }[kind];
-  const cell = (change) => h("div", {}, change ? [h("bdi.name", {}, change.entity), " ", ...changeWords(change)] : h("span.nothing", { "aria-label": "says nothing of it" }, "—"));
-  return h(`div.pair.${kind}`, match ? { title: `likeness ${match.likeness.toFixed(2)}` } : {}, cell(left),
+  const sign = { matched: ["✓", "counts as the same"], near: ["≈", "similar"], alone: ["", ""] }[kind];
+  const cell = (change) => h("div", {}, change ? [h("bdi.name", {}, change.entity), " ", ...changeWords(change)] : h("span.nothing", { "aria-label": "no such change" }, "—"));
+  return h(`div.pair.${kind}`, match ? { title: `similarity ${match.likeness.toFixed(2)}` } : {}, cell(left),
     h("span.mark", {}, h("span", { "aria-hidden": "true" }, sign[0]), h("span.unseen", {}, sign[1])), cell(right));
 }

@@ -94,7 +94,7 @@ export async function showDocument(page, id, app) {
   }
 
   draw(kept.steps);
-  const back = button("As it was read", async () => {
+  const back = button("Restore the original steps", async () => {
     past.push(texts());
     undo.disabled = false;
     goal.value = kept.read_goal;
@@ -111,7 +111,7 @@ export async function showDocument(page, id, app) {
       h("section.steps-box", {}, h("label.field", { for: "goal" }, "Goal ", goal), list,
         h("p.actions", {}, button("Add a step", () => edit((steps) => steps.push(""), texts().length), { kind: "plain" }), undo, back, status),
         h("p.hint.keys", {}, h("kbd", {}, "Enter"), " splits a step, ", h("kbd", {}, "Backspace"), " at its beginning joins it with the one before, ", h("kbd", {}, "Alt ↑↓"), " moves it."),
-        h("details", {}, h("summary", {}, "The text as it was given"), h("pre.given", {}, kept.text))),
+        h("details", {}, h("summary", {}, "The original text"), h("pre.given", {}, kept.text))),
       h("aside.track-box", {}, await trackBox(kept, app, save, () => given().steps.length), tracked(kept)),
     ),
   );
@@ -128,8 +128,8 @@ export async function showDocument(page, id, app) {
 function foreign({ language }, app) {
   if (!language || language === "en" || !app.server.trackers.some((one) => one.kind === "embedded")) return "";
   const name = new Intl.DisplayNames("en", { type: "language" }).of(language);
-  return h("p.warning", {}, `The text seems to be in ${name}. tiny, small and base know English only: expect wrong changes. For ${name}, start `,
-    h("code", {}, "fluents web --model NAME --base-url URL"), ` with a language model that knows it.`);
+  return h("p.warning", {}, `The text seems to be in ${name}. The models tiny, small and base know only English, so expect wrong changes. For ${name}, start `,
+    h("code", {}, "fluents web --model NAME --base-url URL"), ` with a language model that knows this language.`);
 }
 
 /** As high as what is in it. CSS does that alone where it knows `field-sizing`. */
@@ -156,9 +156,9 @@ async function trackBox(kept, app, save, steps) {
   const choice = (one) => {
     const speed = speeds[one.name];
     const cost = [];
-    if (speed) cost.push(`about ${duration(speed * steps())}, as fast as before on this machine`);
-    else cost.push("how long it takes shows after the first step");
-    if (!one.ready && one.bytes) cost.push(`fetches ${bytes(one.bytes)} first, once`);
+    if (speed) cost.push(`about ${duration(speed * steps())}, at the speed of earlier runs on this machine`);
+    else cost.push("the time left is shown after the first step");
+    if (!one.ready && one.bytes) cost.push(`first downloads ${bytes(one.bytes)}, only once`);
     return h("label.choice", {}, h("input", { type: "radio", name: "tracker", value: one.name, checked: one.name === usual }),
       h("span", {}, h("b", {}, one.name), " ", h("span", {}, ACCURACY[one.kind === "embedded" ? one.name : ""] ?? one.about), h("small", { title: one.about }, cost.join("; "))));
   };

@@ -105,7 +105,7 @@ export async function showHome(page, app) {
     h("header.lead", {}, h("h1", {}, "What changes, step by step"),
       h("p", {}, "Give a text that tells how something is done. fluents reads its steps and says what each one changes: the pot, from cold to hot.")),
     isFirst
-      ? h("ol.way", { "aria-label": "The way" }, h("li", {}, h("b", {}, "Text"), " paste or drop it"), h("li", {}, h("b", {}, "Steps"), " check what was read"),
+      ? h("ol.way", { "aria-label": "How it works" }, h("li", {}, h("b", {}, "Text"), " paste or drop it"), h("li", {}, h("b", {}, "Steps"), " check what was read"),
           h("li", {}, h("b", {}, "Changes"), " watch, then correct them"), h("li", {}, h("b", {}, "Table"), " download it"))
       : null,
     form,

@@ -1,7 +1,7 @@
 // A text while it is tracked: each step's changes appear when they are known.
 
 import { drawn, get, listen, post } from "./api.js";
-import { bytes, button, duration, h, link, tell } from "./elements.js";
+import { bytes, button, counted, duration, h, link, tell } from "./elements.js";
 import { follow } from "./trace.js";
 
 const ENDED = ["done", "cancelled", "failed"];
@@ -36,11 +36,11 @@ export async function showJob(page, id, app) {
     resume.hidden = !["cancelled", "failed"].includes(job.state);
     const done = `${job.done} of ${job.steps} steps`;
     words.textContent = {
-      queued: job.ahead ? `Waiting: ${job.ahead} before it` : "About to start",
+      queued: job.ahead ? `Waiting for ${counted(job.ahead, "earlier job")}` : "About to start",
       running: `${done}${left ? `, about ${duration(left)} left` : ""}`,
       done: "Done",
       cancelled: `Cancelled after ${done}. What was tracked is kept.`,
-      failed: `It failed after ${done}: ${job.error ?? "no reason given"}`,
+      failed: `Failed after ${done}: ${job.error ?? "no reason given"}`,
     }[job.state];
     if (job.state === "done") finish();
     else mark();
@@ -106,7 +106,7 @@ export async function showJob(page, id, app) {
       show({ ...job, state: "running", done: Math.max(job.done, data.done) }, data.seconds_left);
       draw().catch(() => {});
     } else if (data.phase === "fetching") {
-      words.textContent = `Fetching the model: ${bytes(data.done)} of ${bytes(data.total)}${data.seconds_left ? `, about ${duration(data.seconds_left)} left` : ""}`;
+      words.textContent = `Downloading the model: ${bytes(data.done)} of ${bytes(data.total)}${data.seconds_left ? `, about ${duration(data.seconds_left)} left` : ""}`;
     } else {
       draft = data.draft ? data.draft.replaceAll("|", "·") : draft;
       if (data.phase === "starting") words.textContent = "Loading the model";

@@ -30,7 +30,7 @@ export async function showLibrary(page, app) {
     else if (changes) results.append(h("h2", {}, changes.total ? counted(changes.total, "change") : "No changes"), foundList(changes, words));
     if (words && texts.total) results.append(h("h2", {}, counted(texts.total, "text")));
     if (texts.items.length) results.append(textList(texts, words, find));
-    else if (!words) results.append(h("div.empty", {}, h("p", {}, "Nothing here yet. What you track is kept on this machine, and found here again: by its words, or by what happens in it, as in ", h("i", {}, "becomes hot"), "."), h("p", {}, link("/", "Give a first text"))));
+    else if (!words) results.append(h("div.empty", {}, h("p", {}, "Nothing here yet. Texts that you track are stored on this machine. You can find them here by their words, or by what happens in them, for example ", h("i", {}, "becomes hot"), "."), h("p", {}, link("/", "Give a first text"))));
   }
   box.addEventListener("input", () => {
     clearTimeout(timer);
@@ -56,7 +56,7 @@ export async function showLibrary(page, app) {
       h("a.button", { href: address("/backup"), download: "" }, "Download a backup"),
       h("label.button", { for: "restore" }, "Restore a backup …"), restore,
       h("a.button", { href: address("/corrections/export"), download: "" }, "Download corrections as training data")),
-    h("p.hint", {}, "Restoring adds what is missing and changes nothing else. Training data are the traces that somebody judged, as they left them; changes without a judgement are in the model's words: ", h("code", {}, "fluents train adapter --data corrections.jsonl"))),
+    h("p.hint", {}, "Restoring a backup adds what is missing and changes nothing else. The training data are the traces in which somebody judged or added changes, with all corrections. Changes that nobody judged are included as the model wrote them. To train a model on the file: ", h("code", {}, "fluents train adapter --data corrections.jsonl"))),
   );
   await find();
   setTimeout(() => box.focus({ preventScroll: true }));
@@ -64,7 +64,7 @@ export async function showLibrary(page, app) {
 
 function textList(first, words, find) {
   const more = (one) => button("Delete", async () => {
-    if (!(await confirmed(`Delete “${one.goal || one.name || one.first_step}”?`, "Delete it", "Its traces and your judgements go with it. A backup keeps them."))) return;
+    if (!(await confirmed(`Delete “${one.goal || one.name || one.first_step}”?`, "Delete it", "This also deletes its traces and your judgements on them. Backups that you have downloaded are not changed."))) return;
     await remove(`/documents/${one.id}`);
     tell("Deleted.");
     await find();

@@ -21,7 +21,7 @@ export function questionPanel(id, trace) {
     h("label.field", {}, "How likely is it, after each step, that … ", box), h("p.actions", {}, send), answer);
 }
 
-const OUTCOMES = { solved: "A plan was found", unsolvable: "No plan leads there", "gave-up": "The planner gave up" };
+const OUTCOMES = { solved: "A plan was found", unsolvable: "No plan reaches the goal", "gave-up": "The planner gave up" };
 
 export function planPanel(id, trace) {
   const answer = h("div.answer", { "aria-live": "polite" });
@@ -30,9 +30,9 @@ export function planPanel(id, trace) {
     answer.replaceChildren(h("div", {},
       h("p", {}, h("b", {}, OUTCOMES[found.status] ?? found.status), found.reason ? `: ${found.reason}` : "", ` (planner: ${found.planner})`),
       found.steps.length ? h("ol.plan", {}, found.steps.map((step) => h("li", { value: step }, trace.procedure.steps[step - 1] ?? ""))) : null,
-      found.steps.length ? h("p.hint", {}, `${counted(found.steps.length, "step")} of ${trace.procedure.steps.length}; the numbers are those of the text.`) : null,
-      found.unreachable.length ? h("p.hint", {}, "Out of reach: ", found.unreachable.map((fact) => Object.values(fact).join(" ")).join("; ")) : null,
+      found.steps.length ? h("p.hint", {}, `${counted(found.steps.length, "step")} of ${trace.procedure.steps.length}. The numbers are those of the steps in the text.`) : null,
+      found.unreachable.length ? h("p.hint", {}, "Cannot be reached: ", found.unreachable.map((fact) => Object.values(fact).join(" ")).join("; ")) : null,
     ));
   }, { kind: "primary" });
-  return h("section.panel-in", {}, h("p.hint", {}, "The steps become actions with conditions and effects. A planner then looks for a way to the final states."), h("p.actions", {}, find), answer);
+  return h("section.panel-in", {}, h("p.hint", {}, "The steps become actions with conditions and effects. A planner then looks for steps that lead to the final states of the important entities."), h("p.actions", {}, find), answer);
 }

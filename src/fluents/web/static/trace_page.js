@@ -13,8 +13,8 @@ export async function showTrace(page, id, app) {
   const job = trace.job ? await get(`/jobs/${trace.job}`) : null;
   app.title(trace.procedure.goal || trace.procedure.id);
   const judged = h("span.judged", { role: "status" });
-  const lead = h("p.coach", {}, "Is it right? Mark a change ", h("b", {}, "✓"), " or ", h("b", {}, "✗"), ", or put your own words beside it with ", h("b", {}, "✎"),
-    ". What is missing, add. Then download the table.");
+  const lead = h("p.coach", {}, "Are the changes right? Mark each change ", h("b", {}, "✓"), " (right) or ", h("b", {}, "✗"), " (wrong), or put your own words beside it with ", h("b", {}, "✎"),
+    ". Add the changes that are missing. Then download the table.");
   const place = h("div.trace", {}, toolbar, article);
   const changes = new Map(trace.shown.map((one) => [one.position, one]));
   const given = (body) => post(`/traces/${id}/corrections`, body);
@@ -131,7 +131,7 @@ export async function showTrace(page, id, app) {
       h("div.actions", {}, downloads(id, toolbar), compareMenu(id, trace, app), questionMenu(id, trace, app),
         link(`/?document=${trace.document}`, "Edit the steps"),
         button("Delete", async () => {
-          if (!(await confirmed("Delete this trace?", "Delete it", "Your judgements on it go with it. The text and its other traces stay."))) return;
+          if (!(await confirmed("Delete this trace?", "Delete it", "This also deletes your judgements on it. The text and its other traces are kept."))) return;
           await remove(`/traces/${id}`);
           tell("The trace is deleted.");
           await app.go(`/?document=${trace.document}`);
@@ -171,7 +171,7 @@ function downloads(id, toolbar) {
   const filtered = h("input", { type: "checkbox" });
   const anchors = Object.entries(FORMATS).map(([format, [name, what]]) => h("a", { download: "", "data-format": format, href: "#" }, h("b", {}, name), " ", h("small", {}, what)));
   const menu = menuOf("Download", "primary", h("ul", {}, anchors.map((one) => h("li", {}, one))),
-    h("label", {}, corrected, " with your corrections"), h("label", {}, filtered, " only what the sliders leave"));
+    h("label", {}, corrected, " with your corrections"), h("label", {}, filtered, " only changes selected with the sliders"));
   const aim = () => {
     const least = {};
     if (filtered.checked) {
@@ -245,7 +245,7 @@ function questionMenu(id, trace, app) {
   const { ask, plan } = app.server.features;
   const missing = "pip install 'fluents[plan]'";
   return [
-    menuOf("Ask", "", ask ? questionPanel(id, trace) : h("p.hint", {}, "Questions are not installed.")),
+    menuOf("Ask", "", ask ? questionPanel(id, trace) : h("p.hint", {}, "This server cannot answer questions.")),
     menuOf("Plan", "", plan ? planPanel(id, trace) : h("p.hint", {}, "Planning is not installed. To install it: ", h("code", {}, missing))),
   ];
 }

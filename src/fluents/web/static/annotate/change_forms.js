@@ -151,7 +151,7 @@ export function changeForm({ item, payload, answer, draft, keep, decide, cap, re
   async function recall() {
     const { prompts: found } = await get("/annotation/recall", { item: item.id });
     if (!found.length) return;
-    prompts.replaceChildren(h("p.hint", {}, "No change mentions these yet. If one of them changes, press it:"), h("p.actions", {}, found.map(({ entity, attribute, step: at }) =>
+    prompts.replaceChildren(h("p.hint", {}, "No change mentions the following yet. If one of them changes, press it:"), h("p.actions", {}, found.map(({ entity, attribute, step: at }) =>
       button(attribute ? `${attribute} of ${entity}` : entity, () => write(at ?? state.step, { entity, attribute: attribute ?? "" }), { kind: "chip" }))));
   }
   /** The blind pass is over: save it, and get the draft. */

@@ -123,7 +123,7 @@ function outcomeTables({ stage, kind, before, after, removed, tallies, coverage,
     coverage === null ? null : ["share of all changes that were found before this stage", percent(coverage)],
     anchoring ? ["influence of the draft on the people who corrected it (0 %: none; 100 %: their answers became the draft)", percent(anchoring.moved)] : null,
   ].filter(Boolean);
-  return [h("p.hint", {}, `What stage ${stage} (${kindName(kind)}) has changed so far: how many there were before → after it, how many were removed for each reason, and how often each answer was given.`), table("Outcome", ["What", "Number"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
+  return [h("p.hint", {}, `What stage ${stage} (${kindName(kind)}) has changed so far: how many procedures, steps and changes there were before → after it, how many of them were removed for each reason, and how often each answer was given.`), table("Outcome", ["What", "Number"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
 }
 
 function scoreTable(systems) {
