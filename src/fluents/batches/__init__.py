@@ -130,7 +130,7 @@ def _check_limits(
     if gpus < 0 or (workers is not None and gpus > workers):
         raise InputError(
             f"`gpu_workers` must be from 0 to the value of `workers`, not {gpus}",
-            fix="lower `gpu_workers`, or raise `workers`",
+            fix="give a number in this range, or raise `workers`",
         )
 
 

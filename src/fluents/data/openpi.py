@@ -125,7 +125,7 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
                 raise InputError(
                     what + ("occurs twice" if row.step == last else f"comes after {procedure_id}{STEP_MARK}{last}"),
                     where=row.where,
-                    fix="give every step once, and sort the lines by id",
+                    fix="give every step once, and put the steps of a procedure in the order of their numbers",
                 )
             if row.step != last + 1 and row.has_text:
                 raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from fastapi import FastAPI
 
 from fluents.errors import FluentsError
+from fluents.segmentation import language
 from fluents.web.api import router
 from fluents.web.archive import Archive
 from fluents.web.assembly import ABOUT, assembled
@@ -45,6 +47,8 @@ def create_app(store: Store, settings: WebSettings, broadcast: Broadcast) -> Gua
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         runner.start()
+        # The first text would wait half a second for what tells languages apart.
+        asyncio.get_running_loop().run_in_executor(None, language, "Any text.")
         try:
             yield
         finally:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import delete, func, select
@@ -274,9 +275,23 @@ def get_row(session: Session, table: type[_Row], row_id: str, *options: Any, loc
     return row
 
 
+CACHED_LENGTH = 20_000
+"""Characters of the longest line that is kept as a record: 200 of those take tens of MiB."""
+
+
+def _record(line: str) -> jsonl.AnyRecord:
+    return _kept_record(line) if len(line) <= CACHED_LENGTH else jsonl.loads(line, "the store")
+
+
+@lru_cache(maxsize=200)
+def _kept_record(line: str) -> jsonl.AnyRecord:
+    """Records are frozen, and most are read many times."""
+    return jsonl.loads(line, "the store")
+
+
 def procedure_of(line: str) -> Procedure:
     """The procedure in a line that the store wrote."""
-    record = jsonl.loads(line, "the store")
+    record = _record(line)
     if not isinstance(record, Procedure):
         raise InputError(
             f"expected a procedure, found a `{jsonl.kind_of(record)}` record", where="the store", fix=_DAMAGED
@@ -286,7 +301,7 @@ def procedure_of(line: str) -> Procedure:
 
 def trace_of(line: str) -> Trace:
     """The trace in a line that the store or the worker wrote."""
-    record = jsonl.loads(line, "the store")
+    record = _record(line)
     if not isinstance(record, Trace):
         raise InputError(f"expected a trace, found a `{jsonl.kind_of(record)}` record", where="the store", fix=_DAMAGED)
     return record

@@ -23,6 +23,9 @@ from fluents.errors import FluentsError
 
 LOCK = 0x666C75656E7473
 """The number of PostgreSQL's advisory lock that a server holds: "fluents" in ASCII."""
+CONNECTIONS = 40
+"""To the database at once: as many as the server has threads for requests. A file's stay open, since opening one takes
+longer than most queries."""
 BUSY = 30.0
 """Seconds that SQLite waits for another process, a backup for instance."""
 
@@ -124,11 +127,13 @@ class Store:
             except OSError as error:
                 fix = "choose another `store`"
                 raise StoreError(f"cannot create the folder: {error.strerror}", where=file.parent, fix=fix) from None
-            engine = create_engine(self._url, connect_args={"timeout": BUSY, "check_same_thread": False})
+            engine = create_engine(
+                self._url, connect_args={"timeout": BUSY, "check_same_thread": False}, pool_size=CONNECTIONS
+            )
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
             return engine
-        return create_engine(self._url, pool_pre_ping=True, pool_size=10, max_overflow=40)
+        return create_engine(self._url, pool_pre_ping=True, pool_size=10, max_overflow=CONNECTIONS)
 
     def _hold(self) -> None:
         """Two servers would run the same jobs. The lock goes with the process, however it ends."""
