@@ -101,8 +101,10 @@ def _stage_figures(session: Session, project: Project, number: int) -> StageFigu
     decisions = list(decisions_of(session, project.id, of_stage(number)))
     agreement = stage_agreement(items, decisions)
     answers = {one.item.id: one for one in standing(items, decisions)}
-    of_project = (ItemRow.project_id == project.id) & (ItemRow.stage == number)
-    sample = expert_sample(project.design, number, session.scalars(select(ItemRow.id).where(of_project)))
+    sample: tuple[str, ...] = ()
+    if project.design.stage(number).expert_check:
+        of_project = (ItemRow.project_id == project.id) & (ItemRow.stage == number)
+        sample = expert_sample(project.design, number, session.scalars(select(ItemRow.id).where(of_project)))
     unruled = [answers[item] for item in sorted(agreement.by_item, key=agreement.by_item.__getitem__)]
     return StageFigures(
         agreement,

@@ -194,14 +194,9 @@ class Places:
                         mark.position = min(mark.position, spot.position)
 
     def _held(self, session: Session, member: Member, stage: int, besides: Collection[str]) -> PlaceRow | None:
-        held = select(PlaceRow).where(
-            PlaceRow.project_id == member.project,
-            PlaceRow.stage == stage,
-            PlaceRow.holder == member.id,
-            PlaceRow.until.is_not(None),
-            PlaceRow.item_id.not_in(besides),
-        )
-        return session.scalar(held.order_by(PlaceRow.position).limit(1).with_for_update())
+        values = {"project": member.project, "stage": stage, "member": member.id, "besides": list(besides)}
+        found: PlaceRow | None = session.execute(_HELD, values).scalar()
+        return found
 
     def _first_free(self, session: Session, member: Member, stage: int, besides: Collection[str]) -> PlaceRow | None:
         with self._lock:
@@ -343,6 +338,22 @@ _FREE_PLACE = (
     .where(PlaceRow.number == bindparam("number"), PlaceRow.holder.is_(None))
     .with_for_update(skip_locked=True)
 )
+_HELD = (
+    select(PlaceRow)
+    .where(PlaceRow.project_id == bindparam("project"), PlaceRow.stage == bindparam("stage"))
+    .where(PlaceRow.holder == bindparam("member"), PlaceRow.until.is_not(None))
+    .where(PlaceRow.item_id.not_in(bindparam("besides", expanding=True)))
+    .order_by(PlaceRow.position)
+    .limit(1)
+    .with_for_update()
+)
+_ANSWER = (
+    select(DecisionRow.answer)
+    .where(DecisionRow.project_id == bindparam("project"), DecisionRow.item_id == bindparam("item"))
+    .where(DecisionRow.author_id == bindparam("member"), DecisionRow.undoes.is_(None))
+    .order_by(DecisionRow.number.desc())
+    .limit(1)
+)
 _PLACES_OF_ITEM = (
     select(PlaceRow.project_id, PlaceRow.item_id, PlaceRow.number, PlaceRow.stage, PlaceRow.apart, PlaceRow.holder)
     .where(PlaceRow.project_id == bindparam("project"), PlaceRow.item_id == bindparam("item"))
@@ -351,10 +362,6 @@ _PLACES_OF_ITEM = (
 
 
 def _answer(session: Session, member: Member, item_id: str) -> str | None:
-    chosen = select(DecisionRow.answer).where(
-        DecisionRow.project_id == member.project,
-        DecisionRow.item_id == item_id,
-        DecisionRow.author_id == member.id,
-        DecisionRow.undoes.is_(None),
-    )
-    return session.scalar(chosen.order_by(DecisionRow.number.desc()).limit(1))
+    return session.execute(
+        _ANSWER, {"project": member.project, "item": item_id, "member": member.id}
+    ).scalar_one_or_none()

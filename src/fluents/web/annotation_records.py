@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, delete, exists, func, insert, select
+from sqlalchemy import ColumnElement, Executable, bindparam, delete, exists, func, insert, select
 from sqlalchemy.orm import Session
 
 from fluents import jsonl
@@ -70,7 +70,11 @@ def item_of(session: Session, project_id: str, item_id: str) -> Item:
 
 def stage_now(session: Session, project_id: str) -> StageRow | None:
     """The open stage."""
-    return session.scalar(select(StageRow).where(StageRow.project_id == project_id, StageRow.closed.is_(None)))
+    return session.execute(_OPEN_STAGE, {"project": project_id}).scalar_one_or_none()
+
+
+# Built once, as every query of a request that many people send should be: that takes longer than running it.
+_OPEN_STAGE = select(StageRow).where(StageRow.project_id == bindparam("project"), StageRow.closed.is_(None))
 
 
 def guideline_version(session: Session, project_id: str) -> int:
