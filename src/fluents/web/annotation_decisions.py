@@ -197,22 +197,41 @@ class Decisions:
     def tally(self, member: Member) -> Tally:
         """How many items a member has decided, in all and since midnight (UTC), and when last."""
         with self._store.reading() as session:
-            return self._tally(session, member.id)
+            return self._tallies(session, [member.id])[member.id]
 
     def tallies(self, project_id: str) -> dict[str, Tally]:
         """The same for all members of a project, by their ids."""
         with self._store.reading() as session:
             members = session.scalars(select(MemberRow.id).where(MemberRow.project_id == project_id)).all()
-            return {member: self._tally(session, member) for member in members}
+            return self._tallies(session, members)
 
-    def _tally(self, session: Session, member: str) -> Tally:
-        filled = (PlaceRow.holder == member) & PlaceRow.until.is_(None)
-        done = session.scalar(select(func.count()).select_from(PlaceRow).where(filled))
-        same = (PlaceRow.project_id == DecisionRow.project_id) & (PlaceRow.item_id == DecisionRow.item_id)
-        made = (DecisionRow.author_id == member) & (DecisionRow.time >= self._clock() // DAY * DAY)
-        today = select(func.count(DecisionRow.item_id.distinct())).join(PlaceRow, same & filled).where(made)
-        last = select(func.max(DecisionRow.time)).where(DecisionRow.author_id == member)
-        return Tally(done or 0, session.scalar(today) or 0, session.scalar(last))
+    def _tallies(self, session: Session, members: Sequence[str]) -> dict[str, Tally]:
+        values = {"members": members, "midnight": self._clock() // DAY * DAY}
+        done, today, last = (
+            {row[0]: row[1] for row in session.execute(query, values)} for query in (_DONE, _DONE_TODAY, _LAST)
+        )
+        return {one: Tally(done.get(one, 0), today.get(one, 0), last.get(one)) for one in members}
+
+
+_MADE = DecisionRow.author_id.in_(bindparam("members", expanding=True))
+_DONE = (
+    select(PlaceRow.holder, func.count())
+    .where(PlaceRow.holder.in_(bindparam("members", expanding=True)), PlaceRow.until.is_(None))
+    .group_by(PlaceRow.holder)
+)
+_DONE_TODAY = (
+    select(DecisionRow.author_id, func.count(DecisionRow.item_id.distinct()))
+    .join(
+        PlaceRow,
+        (PlaceRow.project_id == DecisionRow.project_id)
+        & (PlaceRow.item_id == DecisionRow.item_id)
+        & (PlaceRow.holder == DecisionRow.author_id)
+        & PlaceRow.until.is_(None),
+    )
+    .where(_MADE, DecisionRow.time >= bindparam("midnight"))
+    .group_by(DecisionRow.author_id)
+)
+_LAST = select(DecisionRow.author_id, func.max(DecisionRow.time)).where(_MADE).group_by(DecisionRow.author_id)
 
 
 def _with_id(session: Session, project_id: str, decision_id: str) -> DecisionRow | None:
