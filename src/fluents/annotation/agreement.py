@@ -153,7 +153,7 @@ def history_agreement(
     if unknown := [rater for rater in raters if rater not in known]:
         raise InputError(
             f"the annotator {unknown[0]!r:.80} answered no question of stage {stage}",
-            fix=f"set `raters` to some of: {', '.join(known)}" if known else "choose a stage that has answers",
+            fix=f"choose `raters` from: {', '.join(known)}" if known else "choose a stage that has answers",
         )
     chosen = [
         ItemAnswers(one.item, {name: said for name, said in one.by_author.items() if not raters or name in raters})

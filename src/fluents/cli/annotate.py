@@ -289,7 +289,7 @@ def export(
     ] = "-",
     store: StoreOption = None,
 ) -> None:
-    """Write the results of a project so far to a file.
+    """Write the current results of a project to a file.
 
     With `--format history`, write every answer instead. `fluents annotate import` creates a new project from such a
     file.
@@ -332,8 +332,8 @@ def import_(
     """Create a project from the history of another project, and print a link for the owner of the new project.
 
     The new project contains all answers and all people of the exported project, but these people need new links to sign
-    in. For each person, run `fluents annotate invite --member ID`, and send the person the link that this command
-    prints. `fluents annotate status` shows each person's ID.
+    in. For each person, run `fluents annotate invite --member ID`, and send them the link that `invite` prints.
+    `fluents annotate status` shows each person's ID.
 
     Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
     """

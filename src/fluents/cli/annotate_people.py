@@ -144,7 +144,7 @@ def revoke(
 
 
 def status(project: ProjectArgument = None, store: StoreOption = None, as_json: AsJson = False) -> None:
-    """Show how far a project is, who has joined it, and which links people can still join with.
+    """Show how far along a project is, who has joined it, and which links people can still join with.
 
     The first table has a row for each stage. “items” is the number of questions, and “decided” is the number of
     questions that enough people have answered.

@@ -74,9 +74,9 @@ def simulate(
     each stage, the command prints how well the annotators agree, and the precision and recall of the changes, steps or
     procedures that are left after the stage.
 
-    Some stages remove wrong procedures, steps or changes. To test these stages, the command first adds wrong ones, as
-    many as OpenPI contains: 15 % of the procedures, 7.4 % of the steps and 32 % of the changes. If the annotators write
-    the changes themselves (stage author), the command adds no wrong changes.
+    Some stages remove wrong procedures, steps or changes. To test these stages, the command first adds wrong ones, in
+    the same proportions as in OpenPI: 15 % of the procedures, 7.4 % of the steps and 32 % of the changes. If the
+    annotators write the changes themselves (stage author), the command adds no wrong changes.
 
     Example: `fluents annotate simulate fluents:dev --stages author,vet --annotators 5 --flip 0.2 --table`
     """

@@ -338,7 +338,7 @@ def query(
     QUERY is one of:
 
     - a view, which is a table of results: changes, procedures, failures, entities, attributes, transitions (pairs of
-      old and new states) or topics (the ten attributes that change most in each topic)
+      old and new states) or topics (the ten attributes that change most often in each topic)
     - `becomes WORD`, for the changes whose new state contains WORD
     - an SQL query that reads from these views, or from becomes('WORD')
 

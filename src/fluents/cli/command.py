@@ -166,8 +166,9 @@ class ScoredSalient(Salient):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="With --min-salience or --top: use the salience ratings by the rater NAME, for example A1, an "
-            "annotator of OpenPI2.0. If the predictions have no ratings, fluents computes them.",
+            help="With --min-salience or --top: use the salience ratings by NAME, a person or a program. For example, "
+            "A1 is an annotator of OpenPI2.0. Predictions without such ratings are rated with the built-in method of "
+            "`fluents salience`.",
         ),
     ] = None
 

@@ -36,7 +36,7 @@ def salience(
     """Correlate salience ratings with those of an annotator, as in OpenPI2.0 (2024).
 
     A rater is a person or a program. Prints Pearson's correlation, from -1 to 1, between the annotator and every other
-    rater: first the rater in the predictions, then the raters in the gold.
+    rater: first the rater in the predictions, then the other raters in the gold.
 
     The correlation is computed in several ways, for global ratings (for the goal) and for local ratings (for each
     step):
@@ -140,7 +140,7 @@ def judgements(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute scores from human judgements of predictions: from OpenPI2.0, or your own.
+    """Compute scores from human judgements of predictions: those of OpenPI2.0, or your own.
 
     To judge predictions yourself, write a blank form with --form. For each change, enter yes or no in the column
     “hallucinated”. Then run the command again with the form as SOURCE.

@@ -93,12 +93,12 @@ def plan(
     """Score PDDL domains as in the paper Proc2PDDL (2024).
 
     The dataset of this paper contains planning tasks: texts with a PDDL domain and problems. To have a language model
-    write the domains, use `fluents plan --method prompted`. Without --pred, the command scores the gold domains
+    write the domains, use `fluents plan --method prompted`. Without --pred, `fluents eval plan` scores the gold domains
     themselves.
 
-    Prints the F1 of the preconditions and effects of actions, and two shares of problems. “planned” is the share for
-    which a planner finds a plan in the predicted domain. “solved” is the share for which this plan is also valid in the
-    gold domain.
+    Prints the F1 of the preconditions and effects of actions, and the shares of problems that are “planned” and
+    “solved”. A problem counts as planned if a planner finds a plan for it in the predicted domain, and as solved if
+    this plan is also valid in the gold domain.
 
     Example: `fluents eval plan --pred mine.jsonl`
     """

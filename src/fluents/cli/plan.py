@@ -72,8 +72,8 @@ def plan(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Use the salience ratings by the rater NAME, for example A1, an annotator of OpenPI2.0. Required "
-            "if a trace has ratings by several raters.",
+            help="Use the salience ratings by NAME, a person or a program. For example, A1 is an annotator of "
+            "OpenPI2.0. Required if a trace has ratings by several raters.",
         ),
     ] = None,
     side_effects: Annotated[

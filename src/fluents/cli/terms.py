@@ -60,7 +60,8 @@ TERMS = (
     Term(
         "OpenPI, OpenPI-C, OpenPI2.0",
         "OpenPI",
-        "three papers (2020, 2023 and 2024). Each has a dataset of procedures, in which people annotated the changes.",
+        "three papers (2020, 2023 and 2024). Each comes with a dataset of procedures in which people annotated the "
+        "changes.",
     ),
     Term(
         "Annotation project",

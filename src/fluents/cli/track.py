@@ -148,7 +148,7 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Preset for high scores in the metrics of the papers, not for human readers: openpi, openpi-c, "
+            help="Preset tuned for the metrics of OpenPI and OpenPI-C, not for human readers: openpi, openpi-c, "
             "openpi-clusters or openpi-c-clusters. The output repeats each change in many wordings.",
         ),
     ] = None,

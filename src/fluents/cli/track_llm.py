@@ -32,7 +32,8 @@ class LlmOptions:
         Literal["schemata", "states", "complete", "whole"],
         _option(
             help="What the prompts ask for. schemata: the entities and attributes that change in a step, without "
-            "their states. states: first the same, then the states of each attribute in a separate prompt. "
+            "their states. states: first the entities and attributes, then the states of each attribute in a separate "
+            "prompt. "
             "complete: all changes of a step, as sentences. whole: all changes of all steps, in a single prompt."
         ),
     ] = "states"

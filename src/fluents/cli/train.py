@@ -102,7 +102,8 @@ def adapter(
     data: Annotated[
         list[str],
         typer.Option(
-            metavar="SOURCE", help="Training data: a dataset such as openpi, or a file of traces. Repeat for several."
+            metavar="SOURCE",
+            help="Training data: a dataset such as openpi or fluents, or a file of traces. Repeat for several.",
         ),
     ] = [  # noqa: B006
         "fluents"

@@ -50,7 +50,7 @@ class NeuralModelOptions:
         _MODEL(
             metavar="NAME",
             help="Architecture of the model, such as bart. With --download and without --model, the command "
-            "downloads GPT-2 medium (gpt2), BART large (bart) or T5 base (t5). With --model, it stops if the "
+            "downloads GPT-2 medium (gpt2), BART large (bart) or T5 base (t5). With --model, the command stops if the "
             "model has another architecture.",
         ),
     ] = None
@@ -201,7 +201,7 @@ def sweep(
 ) -> None:
     """Try several length penalties of beam search, and plot the precision and recall of each.
 
-    A higher length penalty gives more changes, so it raises the recall. To score the predictions by
+    A higher length penalty gives more changes, so it raises the recall. To score the predictions with
     other metrics, use `fluents eval`. Needs the extra `fluents[train]`.
 
     Example: `fluents train sweep runs/bart openpi-c:dev --out runs/bart-sweep`

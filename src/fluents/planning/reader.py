@@ -382,7 +382,7 @@ def _effects(item: Any, condition: Condition = TRUE, variables: tuple[Typed, ...
     elif head == "not":
         denied = list(_denied(parts, item))
         if len(parts) != 1 or len(denied) != 1:
-            text.repair(item.offset, "`not` in an effect takes one fact, but has more or none: each becomes false")
+            text.repair(item.offset, "`not` in an effect must contain exactly one fact: each fact in it is made false")
         yield from (Effect(atom, False, condition, variables) for atom in denied)
     else:
         yield Effect(_atom(item), True, condition, variables)

@@ -274,7 +274,7 @@ class ProcedurePairs(Pairing[Whole]):
     def _differences(self, gold: Whole, pred: Whole) -> Iterator[str]:
         if differing := sorted(_steps(gold) ^ _steps(pred)):
             told = first_three([str(step) for step in differing])
-            yield f"only one of gold and prediction covers these steps of procedure {gold.id}: {told}"
+            yield f"either the gold or the prediction does not cover these steps of procedure {gold.id}: {told}"
 
 
 def _steps(item: Trace | CrepeCase) -> set[int]:

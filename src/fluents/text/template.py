@@ -105,7 +105,7 @@ def parse_among(text: str, step: int, position: int, count: int) -> StateChange 
         return Reject(
             step=step,
             text=text,
-            reason="this answer says that nothing changes, but there are others",
+            reason="this answer says that nothing changes, but the step also has other answers",
             position=position,
         )
     return parsed

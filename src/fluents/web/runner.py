@@ -285,7 +285,7 @@ class JobRunner:
                 if stop_at is not None:
                     self._jobs.end(job.id, "cancelled")
                 else:
-                    self._jobs.worker_ended(job.id, f"the process that tracked this job ended unexpectedly ({reason})")
+                    self._jobs.worker_ended(job.id, f"the process that ran this job ended unexpectedly ({reason})")
                 return
             if report.get("job") == job.id and self._heed(job, report, state):
                 return
