@@ -133,7 +133,7 @@ class Store:
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
             return engine
-        return create_engine(self._url, pool_pre_ping=True, pool_size=10, max_overflow=CONNECTIONS)
+        return create_engine(self._url, pool_pre_ping=True, pool_size=CONNECTIONS)
 
     def _hold(self) -> None:
         """Two servers would run the same jobs. The lock goes with the process, however it ends."""
