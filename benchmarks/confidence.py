@@ -1,8 +1,8 @@
 """How confidences are calibrated, and how far they can be trusted.
 
-    python benchmarks/confidence.py                     # every shipped size, cross-validated on fluents:dev
-    python benchmarks/confidence.py base --write        # writes the file beside the adapter as well
-    python benchmarks/confidence.py base --samples 8    # for consensus over samples
+    python benchmarks/confidence.py                                # every shipped size, cross-validated on fluents:dev
+    python benchmarks/confidence.py transcript-base --write        # writes the file beside the adapter as well
+    python benchmarks/confidence.py transcript-base --samples 8    # for consensus over samples
 
 The tracker answers all of fluents:dev, which takes minutes; answers are kept in --answers FOLDER and used again. A
 change is right where its match reaches `readers.RIGHT`. The default cut is the highest that costs at most one point of

@@ -57,9 +57,9 @@ def simulate(
         bool,
         typer.Option(
             "--table",
-            help="Also print a table for each of the stages author, vet, clean-procedures, clean-steps and "
-            "clean-changes. Each table shows the precision and recall for 1 to 7 people per question, if each "
-            "person makes errors in 5, 10, 20 or 30 % of the cases.",
+            help="Also print a table for each of these stages of the project: author, vet, clean-procedures, "
+            "clean-steps and clean-changes. Each table shows the precision and recall for 1 to 7 people per question, "
+            "if each person makes errors in 5, 10, 20 or 30 % of the cases.",
         ),
     ] = False,
     limit: Annotated[
@@ -71,8 +71,8 @@ def simulate(
     """Simulate a project, to find out how many people it needs. Nothing is stored.
 
     The simulated annotators know the right answers, but make errors: --miss, --invent and --flip say how often. For
-    each stage, the command prints how well the annotators agree, and the precision and recall of the changes, steps or
-    procedures that are left after the stage.
+    each stage, the command prints how well the annotators agree. For stages that add or remove changes, steps or
+    procedures, it also prints the precision and recall of those that are left after the stage.
 
     Some stages remove wrong procedures, steps or changes. To test these stages, the command first adds wrong ones, in
     the same proportions as in OpenPI: 15 % of the procedures, 7.4 % of the steps and 32 % of the changes. If the

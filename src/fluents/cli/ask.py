@@ -67,11 +67,11 @@ def ask(
     """Ask a yes-or-no question about a procedure: how likely is “yes” after each step?
 
     The command gives an answer before the first step, and one after each step. An answer is a number from 1 (“yes” is
-    almost impossible) to 5 (“yes” is almost certain), with a reason and the states that support it. If SOURCE is a
-    text, the embedded model tracks it first.
+    almost impossible) to 5 (“yes” is almost certain), or “cannot tell”, with a reason and the states that support it.
+    If SOURCE contains no traces, the embedded model tracks it first, unless --states is none.
 
     The dataset crepe contains events instead of questions. For each step and event, the answer is “more likely”, “less
-    likely” or “no change”. To score such answers, use `fluents eval crepe`.
+    likely”, “no change” or “cannot tell”. To score such answers, use `fluents eval crepe`.
 
     Example: `fluents ask windy.txt "Can she see what is in the room?"`
 
@@ -89,7 +89,7 @@ def ask(
     with (
         model_unless(method == "offline", options, progress, "with --method prompted") as model,
         open_judge(method, scale="rating" if question else "change", model=model) as judge,
-        report_parse_failures("these answers are missing from the output") as failures,
+        report_parse_failures("these judgements are “cannot tell” in the output") as failures,
     ):
 
         def work(one: Trace | Procedure | CrepeCase, events: tuple[str, ...]) -> CrepeCase:

@@ -113,7 +113,10 @@ class WorkerOptions:
     workers: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Number of workers. Default: 1 for an embedded model, otherwise one per core."
+            metavar="N",
+            min=1,
+            help="Number of workers. Default: 1 for an embedded model or a --checkpoint with --engine local, otherwise "
+            "one per core.",
         ),
     ] = None
     gpu_workers: Annotated[
@@ -174,7 +177,8 @@ def batch(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Print estimates of the number of shards, the time and the cost, and write no results."
+            "--dry-run",
+            help="Print the number of shards, and estimate the time or, with an endpoint, the cost. Write no results.",
         ),
     ] = False,
     price_in: Annotated[

@@ -22,7 +22,7 @@ def canonicalise(
         typer.Option(
             help="How to cluster names. offline: with the built-in method, without a language model. prompted: "
             "with the language model --model. verified: with the built-in method, but the language model "
-            "checks doubtful pairs of names."
+            "checks doubtful pairs of entity names."
         ),
     ] = "offline",
     pairs: Annotated[
@@ -30,7 +30,7 @@ def canonicalise(
         typer.Option(
             min=1,
             max=1000,
-            help="With --method verified: let the language model check at most N pairs of names per trace. "
+            help="With --method verified: let the language model check at most N pairs of entity names per trace. "
             "Default: 20.",
         ),
     ] = None,
@@ -56,7 +56,8 @@ def canonicalise(
         str | None,
         typer.Option(
             metavar="SOURCE",
-            help="With --method prompted: take few-shot examples from SOURCE, a file of traces or a dataset split.",
+            help="With --method prompted: take few-shot examples from SOURCE, a file of traces or a dataset split. "
+            "Default: three examples that come with fluents.",
         ),
     ] = None,
     shots: Annotated[
@@ -142,7 +143,8 @@ def expand(
 ) -> None:
     """Add paraphrases to traces: other names for their entities and attributes.
 
-    If you add paraphrases to the gold, `fluents eval schemata` also accepts predictions that use these paraphrases.
+    If you add paraphrases to the gold, `fluents eval schemata` and `fluents eval complete` also accept predictions that
+    use these paraphrases.
 
     Before you add paraphrases, run `fluents canonicalise`, which clusters names that mean the same. The paraphrases
     come from a language model (--model), or from the names in a dataset (--vocabulary).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -162,13 +163,33 @@ class Salient:
 class ScoredSalient(Salient):
     """Likewise, for a score, where gold and predictions may have different raters."""
 
+    min_salience: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            min=0,
+            max=5,
+            help="Score only changes of entities with a salience of at least X, from 0 to 5, in both gold and "
+            "predictions. Default: score all.",
+        ),
+    ] = None
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Score only changes of the N entities with the highest salience in each procedure, in both gold and "
+            "predictions. Default: score all.",
+        ),
+    ] = None
     salience_rater: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="With --min-salience or --top: use the salience ratings by NAME, a person or a program. For example, "
             "A1 is an annotator of OpenPI2.0. Predictions without such ratings are rated with the built-in method of "
-            "`fluents salience`.",
+            "`fluents salience`; gold without them is scored with all its changes. Required if a procedure has "
+            "ratings by several raters.",
         ),
     ] = None
 
@@ -331,7 +352,7 @@ def _join_columns(option: Any) -> None:
     long = [name for name in option.opts if name.startswith("--")]
     short = [name for name in option.opts if name not in long]
     value = "" if option.is_flag else option.metavar
-    shown = ", ".join([*short, "/".join([*long, *option.secondary_opts])])
+    shown = ", ".join(filter(None, [*short, "/".join([*long, *option.secondary_opts])]))
     option.opts = [f"{shown} {value if len(value) <= WIDEST_VALUE else 'NAME'}".rstrip()]
     option.secondary_opts = []
     option.display_type_rich = lambda **_: None
@@ -339,10 +360,11 @@ def _join_columns(option: Any) -> None:
 
 
 def _help_of(command: Any) -> str:
-    """The text of a help screen."""
+    """The text of a help screen, without its examples: the names in them are no terms."""
     shown = [one.help for one in command.params if not getattr(one, "hidden", False)]
     shown += [inner.get_short_help_str(limit=1000) for inner in getattr(command, "commands", {}).values()]
-    return "\n".join([command.help or "", *filter(None, shown)])
+    told = re.sub(r"^Example: `[^`]*`", "", command.help or "", flags=re.MULTILINE)
+    return "\n".join([told, *filter(None, shown)])
 
 
 WIDEST_VALUE = 14

@@ -66,7 +66,10 @@ def _cell(value: object) -> str:
 
 @app.command()
 def get(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Datasets to download, such as openpi (see `fluents data list`). Default: all."),
+    ] = None,
 ) -> None:
     """Download datasets, and verify every file by its hash.
 
@@ -91,7 +94,10 @@ def get(
 
 @app.command()
 def stats(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets, such as openpi. Default: all.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Datasets to count, such as openpi (see `fluents data list`). Default: all."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count the procedures, steps and changes in datasets, and compare the numbers with those in the papers.

@@ -135,7 +135,10 @@ def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salien
 
     If the gold has paraphrases (see `fluents expand`), the scores marked +exp also accept these.
 
-    Example: `fluents eval complete --gold openpi2:dev --pred mine.jsonl`
+    In compat mode, a prediction is right only if it is a part of a gold sentence, which ends in “after”. fluents writes
+    “afterwards”, so score predictions of fluents with --mode strict.
+
+    Example: `fluents eval complete --gold openpi2:dev --pred mine.jsonl --mode strict`
 
     Example: `fluents eval complete --gold openpi2:dev --pred openpi2-outputs:davinci-sentences`
     """
@@ -158,7 +161,11 @@ def bertscore(
         ),
     ] = None,
     expanded: Annotated[
-        bool, typer.Option("--expanded", help="Also accept the paraphrases in the gold (see `fluents expand`).")
+        bool,
+        typer.Option(
+            "--expanded",
+            help="With --of schemata or complete: also accept the paraphrases in the gold (see `fluents expand`).",
+        ),
     ] = False,
     encoder: Annotated[
         str,
@@ -167,7 +174,8 @@ def bertscore(
     layer: Annotated[
         int | None,
         typer.Option(
-            help="Use the output of layer N of the encoder. Default: the layer that the authors of BERTScore recommend."
+            help="Use the output of layer N of the encoder. Default: the layer that the authors of BERTScore recommend "
+            "for deberta-xlarge-mnli, roberta-large and bert-base-uncased; the last layer for other encoders."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -184,7 +192,10 @@ def bertscore(
 @app.command()
 def clustering(
     gold: Annotated[
-        str, typer.Option("--gold", metavar="SOURCE", help="Gold clusters: a dataset split or a file of traces.")
+        str,
+        typer.Option(
+            "--gold", metavar="SOURCE", help="Gold clusters: openpi2:labels, a dataset split or a file of traces."
+        ),
     ] = "openpi2:labels",
     pred: Annotated[
         str,
@@ -203,10 +214,11 @@ def clustering(
     """Score the clusters of names from `fluents canonicalise`, as in OpenPI2.0 (2024).
 
     Prints two scores, exact match and B-cubed. Exact match counts the predicted clusters that equal a gold cluster.
-    B-cubed also gives credit for clusters that are partly right. The default gold contains the clusters that a person
-    made for ten procedures.
+    B-cubed also gives credit for clusters that are partly right; “b-cubed” is the mean over names, and “b-cubed macro”
+    the mean over procedures or, with --level attributes, over entities. The default gold contains the clusters that a
+    person made for ten procedures.
 
-    Besides a file, --pred can be:
+    Besides a file, --pred can be (the last three only with the default gold):
 
     - `openpi2-outputs:clusters`: the clusters of a language model (the default)
     - `openpi2-outputs:votes`: the answers of the same model, combined by a vote
@@ -245,7 +257,7 @@ def readers(
     - soft: the F1 of changes. Predictions and gold changes are matched one to one, and each match counts as much as its
       similarity, from 0 to 1.
     - entities, pairs: the F1 of entities, and of pairs of entity and attribute
-    - consistency: the score of `fluents eval consistency`
+    - consistency: similar to the score “exact” of `fluents eval consistency`
     - calibration: how much the confidence of changes differs from the share of changes that are right
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
@@ -294,6 +306,7 @@ def compare(
 
     Prints the scores, their difference with its 95 % confidence interval, and the p-values of two tests: paired
     bootstrap and approximate randomisation. The options --embedder and --threshold work only with --metric cluster.
+    For --mode with --metric readers, see `fluents eval readers`.
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """

@@ -46,6 +46,9 @@ def salience(
     - micro: one correlation over the ratings of all procedures
     - micro clamped: like micro, but ratings outside 0 to 5 count as 0
 
+    With --mode strict, only raw and micro are computed, from the ratings in the range 0 to 5. The rater “votes” rates
+    an entity by how often annotators named it.
+
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl`
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl --rater offline-1 --plot raters.svg`

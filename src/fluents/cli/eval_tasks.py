@@ -96,9 +96,9 @@ def plan(
     write the domains, use `fluents plan --method prompted`. Without --pred, `fluents eval plan` scores the gold domains
     themselves.
 
-    Prints the F1 of the preconditions and effects of actions, and the shares of problems that are “planned” and
-    “solved”. A problem counts as planned if a planner finds a plan for it in the predicted domain, and as solved if
-    this plan is also valid in the gold domain.
+    Prints the F1 of the preconditions and effects of actions, the share of actions in which all of these are right, and
+    the shares of problems that are “planned” and “solved”. A problem counts as planned if a planner finds a plan for it
+    in the predicted domain, and as solved if this plan is also valid in the gold domain.
 
     Example: `fluents eval plan --pred mine.jsonl`
     """

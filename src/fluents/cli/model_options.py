@@ -62,7 +62,8 @@ class ModelOptions:
         str | None,
         _option(
             metavar="NAME",
-            help="Read the API key of the endpoint from the environment variable NAME. Default: OPENAI_API_KEY.",
+            help="Read the API key of the endpoint from the environment variable NAME. Default: OPENAI_API_KEY, if the "
+            "URL of the endpoint begins with https.",
         ),
     ] = None
     structured: Annotated[

@@ -48,7 +48,7 @@ def plan(
         str | None,
         typer.Option(
             help='States to reach, such as "soup hot, bowl full". Default: the final states of all entities with a '
-            "salience of at least --min-salience."
+            "salience of at least --min-salience. With --method prompted: any text; default: the goal of the procedure."
         ),
     ] = None,
     method: Annotated[
@@ -64,8 +64,8 @@ def plan(
             metavar="X",
             min=0,
             max=5,
-            help="For the default --goal, and for the prompt of --method prompted: use only entities with a "
-            "salience of at least X, from 0 to 5.",
+            help="For the default --goal of --method compiled, and for the prompt of --method prompted: use only "
+            "entities with a salience of at least X, from 0 to 5.",
         ),
     ] = 4.0,
     salience_rater: Annotated[
@@ -80,12 +80,14 @@ def plan(
         bool,
         typer.Option(
             "--side-effects/--no-side-effects",
-            help="Use or ignore changes of entities that the text of the step does not mention.",
+            show_default=False,
+            help="Use or ignore changes of entities that the text of the step does not mention. With --method "
+            "prompted: show the model the changes of all steps, or only the text. Default: --side-effects.",
         ),
     ] = True,
     order: Annotated[
         bool,
-        typer.Option("--order", help="With --method compiled: keep the steps of the plan in the order of the text."),
+        typer.Option("--order", help="With --method compiled: use all steps, in the order of the text."),
     ] = False,
     pddl: Annotated[
         Path | None,
@@ -119,8 +121,8 @@ def plan(
 
     Example: `fluents plan soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME --pddl out`
 
-    FILE can also contain planning tasks, such as those of the dataset Proc2PDDL (2024). Then a language model writes a
-    PDDL domain for each task. To score these domains, use `fluents eval plan`.
+    FILE can also contain planning tasks, such as those of the dataset Proc2PDDL (2024). With --method prompted, a
+    language model then writes a PDDL domain for each task. To score these domains, use `fluents eval plan`.
 
     Example: `fluents plan proc2pddl:all --method prompted --model NAME -o domains.jsonl`
     """

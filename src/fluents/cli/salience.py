@@ -39,7 +39,7 @@ def salience(
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Rate how much each entity matters to the goal and in each step, from 0 (not at all) to 5.
+    """Rate the salience of each entity: how much it matters to the goal and in each step, from 0 (not at all) to 5.
 
     Example: `fluents track soup.md | fluents salience -o rated.jsonl`
 

@@ -15,7 +15,8 @@ def serve_model(
     model: Annotated[
         str | None,
         typer.Option(
-            help="Model to serve: tiny, small, base or a GGUF file. Default: $FLUENTS_MODEL if set, otherwise base.",
+            help="Model to serve: tiny, small, base or a GGUF file. Default: the model of --adapter if given, "
+            "otherwise $FLUENTS_MODEL if set, otherwise base.",
             metavar="NAME",
         ),
     ] = None,

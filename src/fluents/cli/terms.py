@@ -17,7 +17,7 @@ class Term(NamedTuple):
 TERMS = (
     Term("Procedure", "[Pp]rocedure", "a goal and its steps, such as a recipe."),
     Term(
-        "Change",
+        "Change, entity, attribute, state",
         r"[Cc]hange|[Ee]ntit|[Aa]ttribute|[Ss]tates?\b",
         "an attribute of an entity goes from one state to another. For example, the temperature of the oil goes from "
         "cold to hot: the entity is oil, the attribute is temperature, and the states are cold and hot.",
@@ -42,7 +42,7 @@ TERMS = (
     ),
     Term(
         "Dataset split",
-        r"[Dd]atasets?\b",
+        r"\b[Ss]plits?\b",
         "a part of a dataset. For example, openpi:dev is the split dev of the dataset openpi. See `fluents data list`.",
     ),
     Term(

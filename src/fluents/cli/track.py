@@ -124,6 +124,21 @@ class SamplingOptions:
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed. Default: 1.", show_default=False)] = 1
 
 
+@dataclass(frozen=True)
+class EmbeddedSamplingOptions(SamplingOptions):
+    """Likewise, where an embedded model may answer."""
+
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1, or more with "
+            "--setting or --adapter both.",
+        ),
+    ] = None
+
+
 @with_options
 def track(
     inputs: InputOptions,
@@ -132,7 +147,7 @@ def track(
         typer.Option(
             metavar="NAME",
             help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
-            "model at --base-url. Default: $FLUENTS_MODEL if set, otherwise base.",
+            "model at --base-url. Default: that of --adapter if given, $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None,
@@ -149,7 +164,7 @@ def track(
         typer.Option(
             metavar="NAME",
             help="Preset tuned for the metrics of OpenPI and OpenPI-C, not for human readers: openpi, openpi-c, "
-            "openpi-clusters or openpi-c-clusters. The output repeats each change in many wordings.",
+            "openpi-clusters or openpi-c-clusters. Uses tiny. Repeats each change in many wordings.",
         ),
     ] = None,
     min_confidence: Annotated[
@@ -168,7 +183,7 @@ def track(
     fast: Annotated[bool, typer.Option("--fast", hidden=True)] = False,
     tracker: Annotated[str | None, typer.Option(hidden=True)] = None,
     *,
-    sampling: SamplingOptions,
+    sampling: EmbeddedSamplingOptions,
     salient: Salient,
     to: TraceOptions,
 ) -> None:

@@ -117,7 +117,7 @@ def adapter(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first N training examples. Default: all.")
+        int | None, typer.Option(min=1, help="Use only the first N training and validation examples. Default: all.")
     ] = None,
     *,
     options: AdapterOptions,
@@ -149,7 +149,11 @@ def adapter(
 @app.command()
 def refine(
     adapter: Annotated[
-        str, typer.Argument(help="Adapter to improve: a name from `fluents weights list`, or a GGUF file.")
+        str,
+        typer.Argument(
+            help="Adapter to improve: transcript-tiny, transcript-small, transcript-base, or the GGUF file of an "
+            "adapter that was not trained with --prompt steps."
+        ),
     ],
     out: Annotated[
         Path,
@@ -178,8 +182,8 @@ def refine(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Model that the adapter was trained for, as a GGUF file. Not needed if this model is tiny, small "
-            "or base.",
+            help="Model that the adapter was trained for, as a GGUF file. Not needed for the embedded models tiny, "
+            "small and base.",
         ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds of sampling and training.")] = 6,
@@ -244,8 +248,8 @@ def sample(
         str,
         typer.Option(
             metavar="NAME",
-            help="LoRA adapter for the embedded model: a name from `fluents weights list`, or a GGUF file. The adapter "
-            "“both” was trained on OpenPI and OpenPI-C.",
+            help="LoRA adapter for the embedded model: both, both-2 or openpi-c (see `fluents weights list`), or the "
+            "GGUF file of an adapter that was trained with --prompt steps.",
         ),
     ] = "both",
     style: Annotated[
@@ -265,10 +269,11 @@ def sample(
 ) -> None:
     """Sample answers of an embedded model for all steps of a dataset, and store the answers in a file.
 
-    Needs the extra `fluents[train]`. To compute changes from the stored answers, use `fluents track --setting NAME
-    --replay FILE`.
+    Needs the extra `fluents[train]`. To compute changes from the stored answers, use `fluents track --setting NAME`
+    with --replay FILE for each adapter of the preset NAME. For example, the preset openpi needs answers of the adapters
+    both and both-2: `fluents track openpi:dev --setting openpi --replay both.jsonl --replay both-2.jsonl`.
 
-    Example: `fluents train sample openpi:dev --adapter both --samples 32 -o both.jsonl`
+    Example: `fluents train sample openpi:dev --adapter both --style plain --samples 32 -o both.jsonl`
     """
     from fluents.data.file_formats import read_traces
     from fluents.trackers.embedded import Sampling

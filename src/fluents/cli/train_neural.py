@@ -123,12 +123,17 @@ def neural(
         str | None,
         typer.Option(
             metavar="SOURCE",
-            help="Validation data: a dataset split or a file of traces. Default: the dev split of --data.",
+            help="Validation data: a dataset split or a file of traces. Default: the dev split, if --data is a "
+            "dataset. Without validation data, the last epoch is kept.",
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures. Default: all.")] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write the learning curve in the format of TensorBoard.")
+        bool,
+        typer.Option(
+            "--tensorboard",
+            help="Also write the learning curve in the format of TensorBoard. Needs the package tensorboard.",
+        ),
     ] = False,
     *,
     model: NeuralModelOptions,

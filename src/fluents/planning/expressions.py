@@ -15,7 +15,7 @@ from fluents.errors import InputError
 MAX_DEPTH = 100
 MAX_SYMBOLS = 2_000_000
 MAX_REPAIRS = 1_000
-"""Limits on hostile input: what nests deeper, is longer or needs more repairs is refused."""
+"""Limits on hostile input: what nests as deep, is longer or needs more repairs is refused."""
 
 SECTIONS = frozenset(
     {":requirements", ":types", ":constants", ":predicates", ":action", ":domain", ":objects", ":init", ":goal"}
@@ -125,7 +125,7 @@ class PddlText:
                 stack.append(Expression(self, offset))
                 stack[-2].append(stack[-1])
                 if len(stack) > MAX_DEPTH:
-                    self.fail(offset, f"more than {MAX_DEPTH} nested parentheses are not supported")
+                    self.fail(offset, f"{MAX_DEPTH} or more nested parentheses are not supported")
             elif word == ")":
                 if len(stack) > 1:
                     stack.pop()

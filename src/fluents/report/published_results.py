@@ -77,6 +77,9 @@ _ENCODER = "; clusters of stsb-distilroberta-base-v2 at 0.7: compare with no oth
 _CLUSTER = (
     Published("GPT-2 medium (of OpenPI-C)", _OPENPI_TEST, "cluster", _f1(6.16, 18.24, 29.95), _TABLE_3 + _ENCODER),
     Published("BART large", _OPENPI_TEST, "cluster", _f1(7.40, 21.44, 33.22), _TABLE_3 + _ENCODER),
+    Published("BART + concat states", _OPENPI_TEST, "cluster", _f1(6.22, 18.20, 29.99), _TABLE_3 + _ENCODER),
+    Published("BART + EMem", _OPENPI_TEST, "cluster", _f1(7.81, 21.69, 33.30), _TABLE_3 + _ENCODER),
+    Published("BART + ECond", _OPENPI_TEST, "cluster", _f1(9.16, 22.29, 33.15), _TABLE_3 + _ENCODER),
     Published("BART + EMem + ECond", _OPENPI_TEST, "cluster", _f1(9.69, 22.38, 33.02), _TABLE_3 + _ENCODER),
     Published("BART + concat states", _OPENPI_C, "cluster", _f1(6.69, 20.61, 32.88), _TABLE_2 + _ENCODER),
     Published("BART + EMem + ECond", _OPENPI_C, "cluster", _f1(8.26, 22.96, 35.34), _TABLE_2 + _ENCODER),

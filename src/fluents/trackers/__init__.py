@@ -188,7 +188,7 @@ def open_tracker(
                     seed=seed,
                 )
             )
-    _refuse("setting", min_confidence=min_confidence, at_once=at_once)
+    _refuse("setting" if adapter is None else "adapter", min_confidence=min_confidence, at_once=at_once)
     from fluents.trackers.local import LocalTracker, local_settings
 
     return LocalTracker(local_settings(setting, adapter=adapter, samples=samples, max_changes=max_changes, seed=seed))

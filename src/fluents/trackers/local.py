@@ -89,10 +89,10 @@ def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) ->
     """The style to ask an adapter in: `style`, which it must have been taught, or the one that suits the sampling."""
     if adapter.facts.prompt != VERSION:
         raise InputError(
-            f"the adapter was trained with prompt version {adapter.facts.prompt}, but this version of fluents uses "
-            f"prompt version {VERSION}",
+            f"the adapter was trained with prompt version {adapter.facts.prompt}, but prompt version {VERSION} is "
+            "needed here",
             where=adapter.path,
-            fix="train the adapter again with this version of fluents",
+            fix="train the adapter again with this version of fluents, in the form `steps`",
         )
     return choose_style(adapter.styles, style, one_pass=sampling.temperature == 0)
 

@@ -112,10 +112,10 @@ class TranscriptTracker(EmbeddedTracker):
         self._adapter = self._embedded.adapter
         if self._adapter.facts.prompt != VERSION:
             raise InputError(
-                f"the adapter was trained with prompt version {self._adapter.facts.prompt}, but this version of "
-                f"fluents uses prompt version {VERSION}",
+                f"the adapter was trained with prompt version {self._adapter.facts.prompt}, but prompt version "
+                f"{VERSION} is needed here",
                 where=self._adapter.path,
-                fix="train the adapter again with this version of fluents",
+                fix="train the adapter again with this version of fluents, in the form `transcript`",
             )
         shipped = read_calibrations(calibration_path(self._adapter.path)).get(way_of(settings.samples))
         self._confidence = calibration or shipped

@@ -27,7 +27,7 @@ from fluents.web.store import NotFoundError, Store
 ANNOTATION_STATUS: Mapping[type[FluentsError], int] = {NotFoundError: 404, ConflictError: 409, InvitationError: 403}
 PAGE = "annotate/index.html"
 THREADS = 10
-"""Requests that are worked on at once: as many as the store keeps connections. More would only wait for each other."""
+"""Requests that are worked on at once. More would only wait for each other."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ export async function showLibrary(page, app) {
       h("a.button", { href: address("/backup"), download: "" }, "Download a backup"),
       h("label.button", { for: "restore" }, "Restore a backup …"), restore,
       h("a.button", { href: address("/corrections/export"), download: "" }, "Download corrections as training data")),
-    h("p.hint", {}, "Restoring a backup adds what is missing and changes nothing else. The training data are the traces in which somebody judged or added changes, with all corrections. Changes that nobody judged are included as the model wrote them. To train a model on the file: ", h("code", {}, "fluents train adapter --data corrections.jsonl"))),
+    h("p.hint", {}, "Restoring a backup adds what is missing and changes nothing else. The training data are the traces in which somebody judged or added changes, with all corrections. Changes that nobody judged are included as the model wrote them. To train a model on the file: ", h("code", {}, "fluents train adapter --data corrections.jsonl --out runs/mine"))),
   );
   await find();
   setTimeout(() => box.focus({ preventScroll: true }));
