@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -35,7 +36,7 @@ from fluents.data import corpus
 from fluents.metrics import score
 from fluents.records import Procedure, Trace
 from fluents.trackers.embedded import Engine, free_cores
-from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker, transcript_engine
+from fluents.trackers.transcript import TranscriptSettings, TranscriptTracker, embedded_engine
 from fluents.weights.adapters import open_embedded
 from fluents.weights.base_weights import BASES, find, is_here
 
@@ -47,9 +48,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--sizes", nargs="+", default=list(BASES))
-    parser.add_argument("--procedures", type=int, default=24)
+    parser.add_argument("--procedures", type=int, default=48)
     parser.add_argument("--steps", type=int, default=4, help="of each procedure")
-    parser.add_argument("--at-once", type=int, default=8)
+    parser.add_argument("--at-once", type=int, help="procedures side by side; default: as batch runs do")
     parser.add_argument("--threads", type=int, help="of the engine; default: as many as there are idle processors")
     parser.add_argument("--many", type=int, default=100_000, help="procedures of the larger run for memory")
     chosen = parser.parse_args()
@@ -59,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fluents-batch-") as name:
         folder = Path(name)
         for size in sizes if "embedded" in chosen.only else ():
-            embedded(size, chosen.procedures, chosen.steps, chosen.at_once, chosen.threads)
+            embedded(size, chosen.procedures, chosen.steps, chosen.at_once or find(size).at_once, chosen.threads)
         for size in sizes if "workers" in chosen.only else ():
             workers(folder, size, chosen.procedures, chosen.steps)
         if "replay" in chosen.only or "ray" in chosen.only:
@@ -74,13 +75,13 @@ def main() -> None:
 
 
 def gold(count: int, steps: int) -> list[Trace]:
-    """Traces of our own corpus, cut after so many steps."""
+    """Traces of our own corpus, cut after so many steps; where it has too few, it begins again."""
     found = []
-    for trace in corpus.load("dev"):
-        few = trace.procedure.replace(steps=trace.procedure.steps[:steps])
+    for number, trace in enumerate(islice(cycle(corpus.load("dev")), count)):
+        few = trace.procedure.replace(id=f"p{number}", steps=trace.procedure.steps[:steps])
         changes = tuple(change for change in trace.changes if change.step <= steps)
         found.append(Trace(procedure=few, changes=changes))
-    return found[:count]
+    return found
 
 
 def embedded(size: str, count: int, steps: int, at_once: int, threads: int | None) -> None:
@@ -90,7 +91,7 @@ def embedded(size: str, count: int, steps: int, at_once: int, threads: int | Non
     found: dict[int, tuple[float, float]] = {}
     for slots in (1, at_once):
         model = open_embedded(size)
-        with transcript_engine(model.base_path(), model.adapter.path, threads=threads, at_once=slots) as engine:
+        with embedded_engine(model, at_once=slots, threads=threads) as engine:
             recorded = Recorded(engine)
             tracker = TranscriptTracker(TranscriptSettings(model=size, at_once=slots), recorded)
             started, busy = time.perf_counter(), time.process_time()

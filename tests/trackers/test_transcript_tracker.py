@@ -293,9 +293,8 @@ def test_an_adapter_at_run_time_changes_the_answers(engine: Engine, real_weights
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("model_cache")
-def test_procedures_side_by_side_come_in_order_each_with_its_own_answers() -> None:
-    """Not word for word as alone: batches change the last bits of the numbers."""
+def test_procedures_side_by_side_come_in_order_each_with_its_own_answers(model_cache: Path) -> None:
+    """Not word for word as alone: batches change the last bits of the numbers, and the adapter is in the weights."""
     goals = {"soup": "Heat the soup in a pot.", "shirt": "Iron the shirt.", "door": "Paint the door red."}
     wanted = [Procedure(id=name, goal=name, steps=(step, "Wait an hour.")) for name, step in goals.items()]
     with open_tracker(model="tiny", at_once=2, min_confidence=0) as tracker:
@@ -306,6 +305,7 @@ def test_procedures_side_by_side_come_in_order_each_with_its_own_answers() -> No
         said = " ".join(change.entity for change in trace.at(1)).lower()
         assert trace.id in said, f"{trace.id}: {said}"
     assert traces[0].provenance.decoding["at_once"] == 2
+    assert list(model_cache.glob("weights/*+transcript-tiny-*.gguf")), "the file with both was made"
 
 
 def test_side_by_side_with_several_samples_is_refused() -> None:

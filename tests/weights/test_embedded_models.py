@@ -87,6 +87,8 @@ def test_too_little_memory_is_told_with_a_smaller_model(tmp_path: Path, monkeypa
     monkeypatch.setattr(base_weights, "MEMORY", meminfo)
     with pytest.warns(FluentsWarning, match=r"about 2\.0 GB of memory, but only 0\.9 GB are free.*small needs less"):
         warn_if_memory_is_short("base")
+    with pytest.warns(FluentsWarning, match=r"about 1\.\d GB .*; a lower `at_once` needs less memory"):
+        warn_if_memory_is_short("tiny", 6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_if_memory_is_short("tiny")

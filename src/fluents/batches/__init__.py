@@ -93,7 +93,7 @@ def batch(
     machine, "ray" actors on the cluster at `address`. A worker that holds more than `memory` megabytes, or shows no
     sign of life for `timeout` seconds, is replaced. With `part` (k, n) every n-th shard is done, beginning with the
     k-th: for the tasks of an array job, which share `out`. `tracker` is what `open_tracker` takes; an embedded model
-    takes 8 procedures `at_once` unless told otherwise.
+    takes 8 procedures `at_once` unless told otherwise, `base` 16.
 
     >>> report = fl.batch("recipes.jsonl", "out", model="small", workers=2)
     >>> fl.query("out", "entities")

@@ -17,8 +17,6 @@ from fluents.scoring import check_choice
 SHARD_SIZE = 50
 """Procedures. On many workers that often fail, fewer are better (`benchmarks/batch_simulation.py`); but the slots of an
 embedded model run empty at the end of each shard."""
-AT_ONCE = 8
-"""Procedures that an embedded model takes side by side (`benchmarks/batch.py`)."""
 
 
 @dataclass
@@ -103,8 +101,8 @@ def plan(
             fix=f'add "track" to `stages`, or leave out `{next(iter(chosen))}`',
         )
     settings = BatchSettings(in_order(stages), chosen, max_steps, format)
-    if runs_model(settings) and _takes_several(chosen):
-        settings = replace(settings, tracker={"at_once": AT_ONCE, **chosen})
+    if runs_model(settings) and (at_once := _at_once(chosen)) > 1:
+        settings = replace(settings, tracker={"at_once": at_once, **chosen})
     files = find_files([sources] if isinstance(sources, str | Path) else sources, out)
     if not files:
         raise InputError(
@@ -135,16 +133,17 @@ def runs_model(settings: BatchSettings) -> bool:
     return model is None or is_embedded(str(model))
 
 
-def _takes_several(tracker: Mapping[str, Any]) -> bool:
-    """Whether the tracker can take several procedures side by side."""
+def _at_once(tracker: Mapping[str, Any]) -> int:
+    """How many procedures the tracker takes side by side unless told otherwise."""
     if tracker.get("samples", 1) > 1 or tracker.keys() & {"setting", "checkpoint"}:
-        return False
+        return 1
     from fluents.prompts.transcript import VERSION
     from fluents.weights.adapters import open_embedded
     from fluents.weights.base_weights import default_model
 
     model, adapter = tracker.get("model"), tracker.get("adapter")
-    return open_embedded(model or (None if adapter else default_model()), adapter).adapter.facts.prompt == VERSION
+    opened = open_embedded(model or (None if adapter else default_model()), adapter)
+    return opened.at_once if opened.adapter.facts.prompt == VERSION else 1
 
 
 def _plain(tracker: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,9 +89,11 @@ class Engine:
         threads: int | None = None,
         adapter: Path | None = None,
         shared: bool = True,
+        plain_attention: bool = False,
     ) -> None:
         """`context` is for all slots: `shared`, so that a long prompt has room, or in equal parts, so that a slot keeps
-        what it holds, and reads nothing but its own, while others are at work."""
+        what it holds, and reads nothing but its own, while others are at work. Where a sequence grows long,
+        `plain_attention` is faster on a processor than flash attention, by a fifth for tiny."""
         # Threads that wait for each other spin for a moment only: without end, beside another busy program, they would
         # take its time and ours; not at all, waking them would take half the time of every layer.
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -105,13 +107,14 @@ class Engine:
         params.n_ctx = context
         params.cache_ram_mib = 0
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads or free_cores()
-        if adapter is not None:
-            # The sequence grows long, and plain attention is then faster on a processor, by a fifth for tiny.
+        if plain_attention:
             params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        if adapter is not None:
             params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(adapter), 1.0)]
         # llama.cpp opens a port on loopback whether one wants it or not: nobody else shall use it.
         params.api_keys = [secrets.token_hex()]
         self.slots = slots
+        self._load_fix = load_fix(model)
         self._alone = threading.Lock()
         try:
             self._server: Any = xllamacpp.Server(params)
@@ -119,7 +122,7 @@ class Engine:
             raise ModelError(
                 f'the model could not be loaded; llama.cpp reports: "{error}"',
                 where=model,
-                fix=load_fix(model),
+                fix=self._load_fix,
             ) from None
         # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
         self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
@@ -241,7 +244,7 @@ class Engine:
             raise
         if failed or len(ended) < count:  # an answer without its end must not pass for a short one
             what = f"the model could not answer: {failed[0] if failed else 'generation stopped early'}"
-            raise ModelError(what, fix="try again; if it fails again, run: fluents weights verify")
+            raise ModelError(what, fix=f"try again; if it fails again, {self._load_fix}")
         return [WrittenAnswer(parts[i], tuple(tokens[i]), ended[i] == "stop") for i in range(count)]
 
     def close(self) -> None:

@@ -92,7 +92,7 @@ def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) ->
             f"the adapter was trained with prompt version {adapter.facts.prompt}, but prompt version {VERSION} is "
             "needed here",
             where=adapter.path,
-            fix="train the adapter again with this version of fluents, in the form `steps`",
+            fix="train an adapter with: fluents train adapter --prompt steps",
         )
     return choose_style(adapter.styles, style, one_pass=sampling.temperature == 0)
 

@@ -35,7 +35,7 @@ from fluents.trackers.embedded import (
     loaded_engine,
 )
 from fluents.version import __version__
-from fluents.weights.adapters import EmbeddedModel, open_embedded, unpacked
+from fluents.weights.adapters import EmbeddedModel, merged, open_embedded, unpacked
 from fluents.weights.base_weights import warn_if_memory_is_short
 
 Floats = NDArray[np.float64]
@@ -115,7 +115,7 @@ class TranscriptTracker(EmbeddedTracker):
                 f"the adapter was trained with prompt version {self._adapter.facts.prompt}, but prompt version "
                 f"{VERSION} is needed here",
                 where=self._adapter.path,
-                fix="train the adapter again with this version of fluents, in the form `transcript`",
+                fix="train an adapter with: fluents train adapter --prompt transcript",
             )
         shipped = read_calibrations(calibration_path(self._adapter.path)).get(way_of(settings.samples))
         self._confidence = calibration or shipped
@@ -192,7 +192,7 @@ class TranscriptTracker(EmbeddedTracker):
             if self._model is None:
                 slots, at_once = min(self.settings.samples, MAX_SLOTS), self.settings.at_once
                 key = self._adapter.sha256, self._embedded.file, slots, at_once
-                load = partial(_engine, self._embedded, slots, at_once)
+                load = partial(embedded_engine, self._embedded, slots, at_once=at_once)
                 self._model = loaded_engine(key, load, most=1)  # memory may hold no more
             return self._model
 
@@ -254,23 +254,28 @@ def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
         )
 
 
-def _engine(embedded: EmbeddedModel, slots: int, at_once: int) -> Engine:
-    model = embedded.base_path()
+def embedded_engine(embedded: EmbeddedModel, slots: int = 1, *, at_once: int = 1, threads: int | None = None) -> Engine:
+    """An engine with room for one transcript and as many answers as there are slots, or for so many transcripts
+    `at_once` with an answer each."""
+    model, adapter = embedded.base_path(), embedded.adapter.path
     if embedded.file is None:
-        warn_if_memory_is_short(embedded.adapter.base)
-    return transcript_engine(model, embedded.adapter.path, slots, at_once=at_once)
+        warn_if_memory_is_short(embedded.adapter.base, at_once)
+    if at_once == 1:
+        return transcript_engine(model, adapter, slots, threads)
+    lora: Path | None = unpacked(adapter)
+    if lora and embedded.merged_at_once:
+        model, lora = merged(model, lora), None
+    context = at_once * (MAX_BYTES + MAX_TOKENS)
+    return Engine(
+        model, slots=at_once, context=context, threads=threads, adapter=lora, shared=False, plain_attention=True
+    )
 
 
-def transcript_engine(
-    model: Path, adapter: Path | None, slots: int = 1, threads: int | None = None, at_once: int = 1
-) -> Engine:
-    """An engine with room for the longest transcript and as many answers as there are slots; or, with `at_once`, for so
-    many transcripts with an answer each."""
+def transcript_engine(model: Path, adapter: Path | None, slots: int = 1, threads: int | None = None) -> Engine:
+    """An engine with room for the longest transcript and as many answers as there are slots."""
     lora = None if adapter is None else unpacked(adapter)
-    if at_once > 1:
-        context = at_once * (MAX_BYTES + MAX_TOKENS)
-        return Engine(model, slots=at_once, context=context, threads=threads, adapter=lora, shared=False)
-    return Engine(model, slots=slots, context=MAX_BYTES + slots * MAX_TOKENS, threads=threads, adapter=lora)
+    context = MAX_BYTES + slots * MAX_TOKENS
+    return Engine(model, slots=slots, context=context, threads=threads, adapter=lora, plain_attention=True)
 
 
 # Confidence: how likely a change is right, from the probabilities of its tokens, calibrated on annotated procedures. A

@@ -36,6 +36,13 @@ class BaseWeights:
     """How many packages carry the file. Their members, joined in order, are the file."""
     memory: int = 0
     """Bytes of memory that tracking takes."""
+    memory_each: int = 0
+    """Bytes more for each further procedure that is tracked side by side."""
+    at_once: int = 8
+    """Procedures that a batch run tracks side by side: with more, llama.cpp is no faster."""
+    merged_at_once: bool = True
+    """Whether a batch run adds the adapter to the weights. With eight bits, llama.cpp multiplies these and several
+    tokens fast; it has a fast way for the four bits of `base` too, and with twice as many it would be slower."""
     repository: str = ""
     """Upstream's repository on Hugging Face; empty where the file cannot be had there."""
     revision: str = ""
@@ -80,6 +87,7 @@ BASES = {
         licence="Apache-2.0",
         about="SmolLM2, 135 M parameters",
         memory=500_000_000,
+        memory_each=170_000_000,
     ),
     "small": BaseWeights(
         name="small",
@@ -94,6 +102,7 @@ BASES = {
         licence="Apache-2.0",
         about="Qwen2.5-Coder, 0.5 B parameters",
         memory=1_000_000_000,
+        memory_each=120_000_000,
         repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         revision="ebb2015119c907b064c512bf053e945850b5875f",
     ),
@@ -110,6 +119,9 @@ BASES = {
         licence="Apache-2.0",
         about="Qwen2.5-Coder, 1.5 B parameters",
         memory=2_000_000_000,
+        memory_each=190_000_000,
+        at_once=16,
+        merged_at_once=False,
         repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         revision="38f6bab61d341b23a6c00226f32c0d6148bf9f43",
     ),
@@ -218,14 +230,16 @@ def _checked(base: BaseWeights, *, trust_record: bool) -> Path:
     return path
 
 
-def warn_if_memory_is_short(name: str) -> None:
-    """Issue a FluentsWarning if this machine has less free memory than the base weights take."""
+def warn_if_memory_is_short(name: str, at_once: int = 1) -> None:
+    """Issue a FluentsWarning if this machine has less free memory than tracking so many procedures takes."""
     base, free = find(name), free_memory()
-    if free is not None and free < base.memory:
-        smaller = [other.name for other in BASES.values() if other.memory < base.memory]
-        advice = f"; the model {smaller[-1]} needs less memory" if smaller else ""
+    needed = base.memory + (at_once - 1) * base.memory_each
+    if free is not None and free < needed:
+        less = [f"the model {other.name}" for other in BASES.values() if other.memory < base.memory][-1:]
+        less += ["a lower `at_once`"] if at_once > 1 else []
+        advice = f"; {' or '.join(less)} needs less memory" if less else ""
         warnings.warn(
-            f"the model {base.name} needs about {base.memory / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB "
+            f"the model {base.name} needs about {needed / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB "
             f"are free, so tracking may be very slow{advice}",
             FluentsWarning,
             stacklevel=2,
@@ -252,8 +266,8 @@ def free_memory() -> int | None:
 def load_fix(model: Path) -> str:
     """What helps if a model cannot be loaded. Only a file of our own may be deleted: nobody else's comes back."""
     if model.is_relative_to(weights_dir()):
-        return (
-            "delete this file and run the command again: fluents then downloads or makes a new copy. If this does not "
-            "help, run: fluents weights verify"
-        )
-    return f"set `model` to another GGUF file, or to one of: {', '.join(BASES)}"
+        return "delete this file and run the command again: fluents then downloads or makes a new copy"
+    return (
+        f"set `model` to another GGUF file, or to one of: {', '.join(BASES)}. If you give an `adapter`, it must have "
+        "been trained for this model"
+    )

