@@ -48,7 +48,7 @@ def _with_id(number: int) -> bytes:
         ([*(_with_id(n) for n in range(811)), b'{"fluents": 1, oops}\n'], "malformed JSON", 812),
         ([GOOD, b'{"fluents":1,"kind":"trace","procedure":{"id":"x","steps":[" "]}}\n'], "has no text", 2),
         ([GOOD, b"\n", GOOD], "duplicate id 'tea'", 3),
-        ([GOOD, _with_id(2)[:-20]], "truncated", 2),
+        ([GOOD, _with_id(2)[:-20]], "incomplete JSON", 2),
         ([GOOD, b'{"fluents":1,"kind":"trace","procedure":{"id":"\xff\xfe"}}\n'], "invalid UTF-8: byte 0xff", 2),
         ([b'{"fluents":2,"kind":"trace"}\n'], "format version 2", 1),
         ([b'{"fluents":1,"kind":"recipe"}\n'], "unknown kind of record 'recipe'", 1),

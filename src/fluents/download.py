@@ -119,7 +119,8 @@ def storing(target: Path) -> Iterator[None]:
         raise DataMissingError(
             f"cannot write {target.name}: {error.strerror or error}",
             where=target,
-            fix="check that there is space on the disk, and that you may write to this folder",
+            fix="check that there is space on the disk and that you may write to this folder, or set FLUENTS_CACHE to "
+            "another folder",
         ) from None
 
 
@@ -131,7 +132,7 @@ def alone(target: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=LOCK_TIMEOUT)
     except Timeout:
-        what = f"another process has been downloading {target.name} for {LOCK_TIMEOUT / 60:g} minutes"
+        what = f"another process has been working on {target.name} for {LOCK_TIMEOUT / 60:g} minutes"
         raise DataMissingError(
             what, where=target, fix="wait until that process has finished, or stop it; then run this command again"
         ) from None
@@ -167,7 +168,9 @@ class _Transfer:
             found = self.mismatch()
         if found:
             self.part.unlink()
-            fix = "run this command again; if it fails again, the file at this address has changed: upgrade fluents"
+            fix = (
+                "run this command again; if it fails again, this is another file: check the address, or upgrade fluents"
+            )
             raise ChecksumError(f"{self.name} differs from the published file: {found}", where=self.address, fix=fix)
 
     @property
@@ -206,6 +209,8 @@ class _Transfer:
         source = Path(url2pathname(urlsplit(self.url).path))
         if not source.is_file():
             raise DataMissingError("no such file", where=source, fix=f"check the address {self.url}")
+        if not os.access(source, os.R_OK):
+            raise DataMissingError("cannot read the file", where=source, fix="check the permissions of the file")
         shutil.copyfile(source, self.part)
 
     def fetch(self, client: httpx.Client) -> None:

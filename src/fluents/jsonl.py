@@ -86,7 +86,10 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
         raise InputError(
             'this is not a fluents record: a record has the keys "fluents" and "kind"', where=where, fix=fix
         )
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int or version < 1:
+        what = f'"fluents" must be the number of a format version, not {json.dumps(version):.40}'
+        raise InputError(what, where=where, fix=f'set "fluents" to {FORMAT_VERSION}')
+    if version > FORMAT_VERSION:
         what = (
             f"this record has format version {version!r}, but this version of fluents reads only format versions up to "
             f"{FORMAT_VERSION}"
@@ -107,9 +110,9 @@ def parse_json(data: bytes, where: str) -> Any:
         decoded(data, where)
         if str(error).startswith("EOF while parsing"):
             raise InputError(
-                "the file is truncated: it ends in the middle of a record",
+                "incomplete JSON: it ends in the middle of a value",
                 where=where,
-                fix="copy or create the file again",
+                fix="copy or create the file again; JSONL needs each record on one line",
             ) from None
         raise InputError(f"malformed JSON: {error}", where=where, fix="correct the JSON at this place") from None
     _refuse_repeated_keys(data, where)
@@ -343,7 +346,7 @@ def output_path(path: str | Path) -> Path:
         target.exists()
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop; ValueError: a NUL byte
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot write the file: {reason}", where=str(path)[:300], fix=_WRITABLE) from None
+        raise InputError(f"cannot write the file: {reason}", where=str(path)[:300], fix=_OTHER_NAME) from None
     if is_folder:
         what = "cannot write the file: a folder has this name"
         raise InputError(what, where=target, fix="give the name of a file in this folder")
@@ -361,7 +364,8 @@ def disk_errors_name(path: Path) -> Iterator[None]:
         raise
 
 
-_WRITABLE = "check that the folder exists and that you may write to it"
+_OTHER_NAME = "give another file name, in a folder that you may write to"
+_WRITABLE = "check that the folder exists and that you may write to it, or give another file name"
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 

@@ -71,7 +71,7 @@ class ResumableOutput:
                 fix="wait until that process has finished, or choose another `output`",
             ) from None
         except OSError as error:
-            fix = "check that you may write to this folder"
+            fix = "check that you may write to this folder, or choose another `output`"
             raise InputError(f"cannot write the file: {error.strerror}", where=self.path, fix=fix) from None
         try:
             self._open()
@@ -290,7 +290,9 @@ def _regular_file(path: str | Path) -> Path:
         )
     if not target.parent.is_dir():
         raise InputError(
-            "cannot write the file: no such folder", where=target, fix=f"create the folder {target.parent}"
+            "cannot write the file: no such folder",
+            where=target,
+            fix=f"create the folder {target.parent}, or choose another `output`",
         )
     return target
 

@@ -23,5 +23,5 @@ def test_other_words_are_refused_with_a_way_out(stages: str) -> None:
 
 
 def test_no_stage_asks_a_thousand() -> None:
-    with pytest.raises(InputError, match="less than or equal to 99"):
+    with pytest.raises(InputError, match="is not a number from 1 to 99"):
         design_of("soups", "vet:999")

@@ -124,10 +124,12 @@ def test_a_history_that_was_cut_or_changed_is_refused(vetted: StageOutcome, tmp_
     for damaged in (lines[:-1], lines[1:], [*lines, lines[0]], [b"{}\n"], [b"nonsense\n"], []):
         with pytest.raises(InputError):
             list(history_records(numbered(damaged)))
+    with pytest.raises(InputError, match="not the complete history"):  # another kind of file
+        list(history_records(numbered([b'{"kind": "trace"}\n'])))
     hostile = json.loads(lines[2])
     hostile["item"]["more"] = 1
     with pytest.raises(InputError, match="more"):
-        list(history_records(numbered([json.dumps(hostile).encode(), *lines])))
+        list(history_records(numbered([*lines[:2], json.dumps(hostile).encode(), *lines[3:]])))
 
 
 def test_an_answer_that_no_form_takes_is_refused(vetted: StageOutcome, tmp_path: Path) -> None:

@@ -77,8 +77,8 @@ def test_what_is_written_in_a_shape_is_told_apart_and_read(tmp_path: Path, shape
         ("3", "unknown file format"),
         ('{"id": "x"}', "unknown format"),
         ('{"id": "x||1", "answers": []}\n[]\n', "expected a JSON object"),
-        ('{"id": "x||1", "answers": [', "truncated"),
-        ('{"1": {"goal": "x", "steps": [', "truncated"),
+        ('{"id": "x||1", "answers": [', "incomplete JSON"),
+        ('{"1": {"goal": "x", "steps": [', "incomplete JSON"),
         ('{"id": "7", "goal": "x", "steps": ["  "]}', "has no text"),
     ],
 )

@@ -64,7 +64,7 @@ def test_what_is_no_store_is_an_error_that_shows_no_password(given: str, said: s
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("my notes, which are long enough to be taken for the head of a database, if need be" * 20)
-    with pytest.raises(StoreError, match="not a store"):
+    with pytest.raises(StoreError, match="cannot use this database as a store"):
         Store(file)
     assert file.read_text().startswith("my notes")
 

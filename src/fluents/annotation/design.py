@@ -164,11 +164,13 @@ def _stage(text: str) -> dict[str, Any]:
     kind, colon, judges = (part.strip() for part in text.partition(":"))
     if kind not in STAGE_KINDS:
         raise InputError(f"unknown stage {kind!r:.80}", fix=f"choose from: {', '.join(STAGE_KINDS)}")
-    if colon and not (judges.isascii() and judges.isdecimal() and 1 <= len(judges) <= 3 and int(judges)):
+    if colon and not (
+        judges.isascii() and judges.isdecimal() and 1 <= len(judges) <= 3 and 1 <= int(judges) <= MAX_JUDGES
+    ):
         raise InputError(
-            f"{judges!r:.80} is not a number of people",
+            f"{judges!r:.80} is not a number from 1 to {MAX_JUDGES}",
             where=f"stage {kind}",
-            fix=f"say how many people answer each question, from 1 to {MAX_JUDGES}, for example {kind}:3",
+            fix=f"say how many people answer each question, for example {kind}:3",
         )
     return {"kind": kind, "judges": int(judges)} if colon else {"kind": kind}
 

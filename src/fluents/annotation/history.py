@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, TypeAdapter
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from fluents.annotation.design import ProjectDesign, Role
 from fluents.annotation.items import Decision, Item
@@ -135,7 +135,12 @@ def history_records(lines: Iterable[tuple[str, bytes]]) -> Iterator[HistoryLine]
     for where, line in lines:
         value = parse_json(line, where)
         with wrong_shape_is_input_error(NOT_A_HISTORY, where):
-            record = _LINE.validate_python(value)
+            try:
+                record = _LINE.validate_python(value)
+            except ValidationError:
+                if count == 0:  # another kind of file
+                    raise InputError(NOT_A_HISTORY, where=where, fix=EXPORT_AGAIN) from None
+                raise
         if isinstance(record, HistoryEnd):
             if record.lines != count:
                 raise InputError(NOT_A_HISTORY, where=where, fix=EXPORT_AGAIN)

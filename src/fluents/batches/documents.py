@@ -129,6 +129,8 @@ def find_files(sources: Iterable[str | Path], out: str | Path | None = None) -> 
             found += [file for file in _files_at(source) if written is None or not _is_below(file.address, written)]
     twice = [name for name, count in Counter(file.name for file in found).items() if count > 1]
     if twice:
+        if len({file.address for file in found if file.name == twice[0]}) == 1:
+            raise InputError(f"the input contains {twice[0]} twice", fix="give each file only once")
         raise InputError(
             f"two input files have the same name, {twice[0]}",
             fix="rename one of them, or give the folder that contains both",
@@ -159,7 +161,8 @@ def _files_at(source: str) -> list[InputFile]:
             return [InputFile(system.unstrip_protocol(f"{path}/{name}"), name) for name in results]
         inside = sorted(system.find(path))
     except (ValueError, ImportError, OSError) as error:  # an unknown scheme, its package missing, no network
-        fix = "check the path or URL, and that you may read it"
+        is_missing = isinstance(error, ImportError)
+        fix = "install this package" if is_missing else "check the path or URL, and that you may read it"
         raise InputError(f"cannot read this path or URL: {error}", where=source[:300], fix=fix) from None
     root = PurePosixPath(path)
     names = [(file, PurePosixPath(file).relative_to(root)) for file in inside]

@@ -74,7 +74,7 @@ def query(folder: str | Path, question: str = "changes") -> duckdb.DuckDBPyRelat
     try:
         relation = connection.sql(words)
     except duckdb.Error as error:
-        raise _query_error(error, folder) from None
+        raise _query_error(error) from None
     if relation is None:
         raise QueryError(
             "this SQL statement is not a query",
@@ -86,6 +86,8 @@ def query(folder: str | Path, question: str = "changes") -> duckdb.DuckDBPyRelat
 def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection in which the views are tables, over the shards that the manifest lists."""
     store = ShardStore(folder)
+    if not store.system.isdir(store.path):
+        raise InputError("no such folder", where=folder, fix="give the output folder of a `fluents batch` run")
     manifest = store.read_manifest()
     if manifest is None:
         raise InputError(
@@ -165,12 +167,11 @@ def _quoted(text: str) -> str:
 def _query_error(error: duckdb.Error, folder: str | Path | None = None) -> QueryError:
     said = str(error).strip()
     first = said.splitlines()[0] if said else type(error).__name__
-    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
-        return QueryError(
-            f"cannot read the results: {first}",
-            where=folder,
-            fix="run the same `fluents batch` command again: it repairs damaged files",
-        )
+    repair = "run the same `fluents batch` command again: it repairs damaged files"
+    if folder is not None:
+        return QueryError(f"cannot read the results: {first}", where=folder, fix=repair)
+    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):  # of the SQL, or of a damaged file
+        return QueryError(first, fix=f"correct the SQL; if it is the results that cannot be read, {repair}")
     return QueryError(first, fix=f"correct the SQL, or give the name of a view: {', '.join(VIEWS)}")
 
 

@@ -105,7 +105,9 @@ def _check_there(address: str | None) -> None:
 
 def _no_cluster(error: Exception, address: str | None) -> WorkerError:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    fix = "start a cluster with `ray start --head`, or leave out `address`"
+    if address is None:
+        return WorkerError(f"cannot start Ray on this machine: {first[:200]}", fix="set `engine` to local")
+    fix = "correct `address`, start a cluster there with `ray start --head`, or leave out `address`"
     return WorkerError(f"cannot connect to a Ray cluster: {first[:200]}", where=address, fix=fix)
 
 

@@ -58,8 +58,8 @@ class ShardStore:
         try:
             self.system, self.path = fsspec.core.url_to_fs(self.folder)
         except (ValueError, ImportError) as error:
-            fix = "choose another folder as `out`"
-            raise InputError(f"cannot write to this path or URL: {error}", where=self.folder[:300], fix=fix) from None
+            fix = "install this package" if isinstance(error, ImportError) else "correct the path or URL"
+            raise InputError(f"cannot use this path or URL: {error}", where=self.folder[:300], fix=fix) from None
         self.is_local = "file" in self.system.protocol
 
     def create(self) -> None:

@@ -28,8 +28,8 @@ StageList = Annotated[
     typer.Option(
         metavar="LIST",
         help="Stages of the project in order, separated by commas, such as author,vet. A number after a stage "
-        "says how many people answer each question: vet:3 asks three people. Without a number, 1, 2 or 3 people "
-        "answer, depending on the stage, as in the OpenPI papers.",
+        "says how many people answer each question: vet:3 asks three people. By default, 1, 2 or 3 people answer, "
+        "depending on the stage, as in the OpenPI papers.",
     ),
 ]
 DesignFile = Annotated[

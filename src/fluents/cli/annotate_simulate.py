@@ -36,21 +36,19 @@ def simulate(
     annotators: Annotated[int, typer.Option(min=1, max=1000, help="Number of simulated annotators.")] = 5,
     miss: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of the gold changes that an annotator does not write, from 0 to 1."),
+        typer.Option(min=0, max=1, help="Share (0 to 1) of the gold changes that an annotator does not write."),
     ] = 0.3,
     invent: Annotated[
         float,
-        typer.Option(
-            min=0, max=1, help="Number of wrong changes that an annotator writes per gold change, from 0 to 1."
-        ),
+        typer.Option(min=0, max=1, help="Number (0 to 1) of wrong changes that an annotator writes per gold change."),
     ] = 0.05,
     flip: Annotated[
         float,
         typer.Option(
             min=0,
             max=1,
-            help="Share of the questions (such as whether a change is right) that an annotator answers wrongly, from 0 "
-            "to 1.",
+            help="Share (0 to 1) of the questions, such as whether a change is right, that an annotator answers "
+            "wrongly.",
         ),
     ] = 0.1,
     table: Annotated[

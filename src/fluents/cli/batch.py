@@ -84,7 +84,7 @@ class BatchTracker:
             min=1,
             max=256,
             help="With an embedded model: number of procedures that each worker tracks at the same time. With an "
-            "endpoint: number of requests that each worker sends at the same time. Default: 8.",
+            "endpoint: number of requests that each worker sends at the same time. Default: 16 for base, otherwise 8.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed. Default: 1.")] = None
@@ -115,8 +115,8 @@ class WorkerOptions:
         typer.Option(
             metavar="N",
             min=1,
-            help="Number of workers. Default: 1 for an embedded model or a --checkpoint with --engine local, otherwise "
-            "one per core.",
+            help="Number of workers. Default: with --engine local, 1 for an embedded model or a --checkpoint; in all "
+            "other cases, one per core.",
         ),
     ] = None
     gpu_workers: Annotated[

@@ -187,9 +187,9 @@ class ScoredSalient(Salient):
         typer.Option(
             metavar="NAME",
             help="With --min-salience or --top: use the salience ratings by NAME, a person or a program. For example, "
-            "A1 is an annotator of OpenPI2.0. Predictions without such ratings are rated with the built-in method of "
-            "`fluents salience`; gold without them is scored with all its changes. Required if a procedure has "
-            "ratings by several raters.",
+            "A1 is an annotator of OpenPI2.0. Required if a procedure has ratings by several raters. If a "
+            "predicted procedure has no ratings by NAME, it is rated with the built-in method of `fluents salience`. "
+            "If a gold procedure has none, all its changes are scored.",
         ),
     ] = None
 

@@ -267,11 +267,11 @@ def readers(
 
 @app.command()
 def consistency(pred: Pred, as_json: AsJson = False) -> None:
-    """Measure how often a change starts from the state in which an earlier step left the attribute. Needs no gold.
+    """Measure how often a change starts from the state in which the previous change of the same attribute ended.
 
-    Counts only “carried” changes: changes of an attribute that already changed in an earlier step. The score
-    “exact” requires that the two states have the same words. The score “in other words” requires only that most of
-    their words are the same.
+    Needs no gold. Counts only “carried” changes: changes of an attribute that already changed in an earlier step. In
+    the score “exact”, a carried change is consistent if the state before it has the same words as the state after the
+    previous change. In the score “in other words”, it is enough that most of the words are the same.
 
     Example: `fluents eval consistency --pred mine.jsonl`
     """

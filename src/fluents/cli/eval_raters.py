@@ -35,19 +35,21 @@ def salience(
 ) -> None:
     """Correlate salience ratings with those of an annotator, as in OpenPI2.0 (2024).
 
-    A rater is a person or a program. Prints Pearson's correlation, from -1 to 1, between the annotator and every other
-    rater: first the rater in the predictions, then the other raters in the gold.
+    The command prints Pearson's correlation, from -1 to 1, between the annotator (--reference) and every other rater:
+    first the rater in the predictions, then the other raters in the gold. A rater is a person or a program. The rater
+    “votes” rates an entity by how often annotators named it.
 
     The correlation is computed in several ways, for global ratings (for the goal) and for local ratings (for each
     step):
 
-    - smoothed: the mean over procedures, after adding a 0 to the ratings of each procedure, as in the paper
-    - raw: the mean over procedures, without this 0. The column “undefined” counts procedures without a correlation.
+    - smoothed: the mean over procedures. As in the paper, the ratings of both raters get one more value, a 0, in each
+      procedure.
+    - raw: the mean over procedures, without the additional 0. The column “undefined” counts procedures without a
+      correlation.
     - micro: one correlation over the ratings of all procedures
     - micro clamped: like micro, but ratings outside 0 to 5 count as 0
 
-    With --mode strict, only raw and micro are computed, from the ratings in the range 0 to 5. The rater “votes” rates
-    an entity by how often annotators named it.
+    With --mode strict, only raw and micro are computed, from the ratings in the range 0 to 5.
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl`
 

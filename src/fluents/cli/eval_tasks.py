@@ -46,7 +46,7 @@ def crepe(
 ) -> None:
     """Score answers on the dataset CREPE (2023): does a step make an event more likely, less likely, or neither?
 
-    The score is the mean of three F1 scores, one for each kind of answer. To write such answers, use `fluents ask
+    The score is the mean of three F1 scores, one for each kind of answer. To make such answers, use `fluents ask
     crepe:dev -o FILE`.
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`

@@ -31,13 +31,11 @@ def report(
     embedder: EmbedderChoice,
     examples: Annotated[
         int,
-        typer.Option(
-            min=0, help="Show the N steps with the best and the N steps with the worst predictions of each system."
-        ),
+        typer.Option(min=0, help="Show the N best-predicted and the N worst-predicted steps of each system."),
     ] = 5,
     salient: ScoredSalient,
 ) -> None:
-    """Write a report that compares systems with each other and with published results, as HTML and Markdown.
+    """Write a report, as HTML and Markdown, that compares systems with each other and with published results.
 
     The systems are scored with the metrics of OpenPI (`fluents eval original`) and OpenPI-C (`fluents eval cluster`).
 

@@ -31,7 +31,7 @@ ModeOption = Annotated[
     Mode,
     typer.Option(
         "--mode",
-        help="compat: compute the metric as the published code does, including its errors, to compare scores "
+        help="compat: compute metrics as the published code does, including its errors, to compare scores "
         "with those in papers. strict: correct these errors.",
     ),
 ]

@@ -41,8 +41,8 @@ def serve_model(
     """Serve an embedded model on this machine, as an OpenAI-compatible endpoint. Press Ctrl-C to stop it.
 
     Without --adapter, the model answers chat requests (/v1/chat/completions). Its answers are poor, but good enough to
-    try `fluents track-llm`. With --adapter, the model understands only the prompts of `fluents track`: send them to
-    /v1/completions.
+    try `fluents track-llm`. With --adapter, the model expects prompts in the format of `fluents track`, at
+    /v1/completions. To track texts with an adapter, use `fluents track --adapter`, which needs no server.
 
     Example: `fluents serve-model --port 8080`
     """

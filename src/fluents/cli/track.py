@@ -134,7 +134,7 @@ class EmbeddedSamplingOptions(SamplingOptions):
             metavar="N",
             min=1,
             help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1, or more with "
-            "--setting or --adapter both.",
+            "--setting or --adapter=both.",
         ),
     ] = None
 
@@ -163,8 +163,8 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Preset tuned for the metrics of OpenPI and OpenPI-C, not for human readers: openpi, openpi-c, "
-            "openpi-clusters or openpi-c-clusters. Uses tiny. Repeats each change in many wordings.",
+            help="Preset (openpi, openpi-c, openpi-clusters or openpi-c-clusters) tuned for the metrics of OpenPI and "
+            "OpenPI-C, not for human readers. Uses tiny. Repeats each change in many wordings.",
         ),
     ] = None,
     min_confidence: Annotated[

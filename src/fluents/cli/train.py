@@ -72,7 +72,7 @@ class AdapterOptions:
         typer.Option(
             min=0,
             max=1,
-            help="With --prompt steps: share of prompts that do not say how many changes to write, from 0 to 1. "
+            help="With --prompt steps: share (0 to 1) of prompts that do not say how many changes to write. "
             "Default: 0.5.",
         ),
     ] = None
@@ -81,7 +81,7 @@ class AdapterOptions:
         typer.Option(
             min=0,
             max=1,
-            help="With --prompt steps: share of examples whose changes are in alphabetical order, from 0 to 1. "
+            help="With --prompt steps: share (0 to 1) of examples whose changes are in alphabetical order. "
             "Such examples prepare the model for tracking with one answer per step. Default: 0.3.",
         ),
     ] = None
@@ -199,7 +199,7 @@ def refine(
 ) -> None:
     """Improve a trained adapter by reinforcement learning: sample its answers, and reward the good ones.
 
-    Training runs in rounds. Each round samples answers for some procedures, and then trains the adapter with the
+    Training proceeds in rounds. Each round samples answers for some procedures, and then trains the adapter with the
     rewards of these answers. The reward of an answer is its similarity to the gold. The new adapter is the average of
     the adapters from the second half of the rounds.
 
@@ -267,11 +267,11 @@ def sample(
     ] = 0.9,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
 ) -> None:
-    """Sample answers of an embedded model for all steps of a dataset, and store the answers in a file.
+    """Sample answers from an embedded model for all steps of a dataset, and store the answers in a file.
 
     Needs the extra `fluents[train]`. To compute changes from the stored answers, use `fluents track --setting NAME`
-    with --replay FILE for each adapter of the preset NAME. For example, the preset openpi needs answers of the adapters
-    both and both-2: `fluents track openpi:dev --setting openpi --replay both.jsonl --replay both-2.jsonl`.
+    with one --replay FILE for each adapter of the preset NAME. For example, the preset openpi needs answers of two
+    adapters, both and both-2: `fluents track openpi:dev --setting openpi --replay both.jsonl --replay both-2.jsonl`.
 
     Example: `fluents train sample openpi:dev --adapter both --style plain --samples 32 -o both.jsonl`
     """

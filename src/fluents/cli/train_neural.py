@@ -79,7 +79,7 @@ class TrainingOptions:
         _TRAINING(
             min=0,
             max=0.9,
-            help="Share of the training during which the learning rate rises to its peak, from 0 to 0.9.",
+            help="Share (0 to 0.9) of the training during which the learning rate rises to its peak.",
         ),
     ] = 0.0
     weight_decay: Annotated[float, _TRAINING(min=0, help="Weight decay of AdamW.")] = 0.0
@@ -139,7 +139,7 @@ def neural(
     model: NeuralModelOptions,
     training: TrainingOptions,
 ) -> None:
-    """Train a system from the papers OpenPI (2020) and OpenPI-C (2023), for `fluents track-neural`.
+    """Train a system from the papers OpenPI (2020) and OpenPI-C (2023), to use with `fluents track-neural`.
 
     Needs the extra `fluents[train]`. Trains on a GPU if there is one. To use several GPUs, run `accelerate launch -m
     fluents train neural` with the same options.

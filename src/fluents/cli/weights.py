@@ -134,7 +134,7 @@ def export(
     ],
     name: Annotated[str, typer.Argument(help="Model to export. Only tiny can be exported.")] = "tiny",
 ) -> None:
-    """Export an embedded model in the format of the transformers library, for `fluents train neural --model`.
+    """Export an embedded model in the format of the transformers library, to use with `fluents train neural --model`.
 
     Needs the extra `fluents[train]`.
 

@@ -59,7 +59,7 @@ def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str
     try:
         for cells in csv.reader(text(), delimiter=_delimiter(decoded(first, where))):
             if len(cells) < len(header) or any(cell.strip() for cell in cells[len(header) :]):
-                fix = "put cells that contain the delimiter in quotation marks"
+                fix = "write a cell for every column, and put cells that contain the delimiter in quotation marks"
                 raise InputError(
                     f"this row has {len(cells)} cells, but the header has {len(header)}", where=place[0], fix=fix
                 )
@@ -152,7 +152,7 @@ def traces(rows: Iterable[tuple[str, Mapping[str, Any]]], dataset: str) -> Itera
         cells = {_name(name): _text(value, name, where) for name, value in row.items() if _name(name)}
         missing = [name for name in _REQUIRED if name not in cells]
         if missing or not cells["id"]:
-            what = f"the table has no column {missing[0]!r}" if missing else "this row has no id"
+            what = f"this row has no column {missing[0]!r}" if missing else "this row has no id"
             raise InputError(what, where=where, fix=f"write, for example:\n    {EXAMPLE}")
         with wrong_shape_is_input_error("this row cannot be read as a change", where):
             tables.setdefault(cells["id"], _Table()).add(cells)
@@ -172,7 +172,10 @@ def _text(value: Any, name: str, where: str) -> str:
 
 
 def _number(text: str) -> float | None:
-    return None if text.lower() in _NOTHING else float(text)
+    try:
+        return None if text.lower() in _NOTHING else float(text)
+    except ValueError:
+        raise InputError(f"expected a number, found {text[:40]!r}") from None
 
 
 def _step(text: str) -> int:

@@ -213,7 +213,8 @@ def _step(line: str, number: int, where: str, others: str) -> str:
     if (found := _STEP.fullmatch(line)) and int(found[1]) == number:
         return found[2]
     other = f" or {others}" if number > 1 else ""
-    raise InputError(f"expected `{number}. Text of the step`{other}", where=where, fix="number the steps 1, 2, 3 …")
+    fix = "number the steps 1, 2, 3 …" + (", and write other lines in the form shown" if number > 1 else "")
+    raise InputError(f"expected `{number}. Text of the step`{other}", where=where, fix=fix)
 
 
 def _change(text: str, step: int, where: str) -> StateChange:

@@ -64,7 +64,8 @@ def split_id(step_id: str, where: str) -> tuple[str, int]:
     procedure_id, mark, number = step_id.rpartition(STEP_MARK)
     fits = mark and procedure_id and number.isdecimal() and len(number) <= len(str(MAX_STEP))
     if not fits or not 1 <= int(number) <= MAX_STEP:
-        raise InputError(f"the id {step_id[:80]!r} is not of the form procedure||step", where=where, fix=_FIX)
+        what = f"the id {step_id[:80]!r} is not of the form procedure||step, with a step from 1 to {MAX_STEP}"
+        raise InputError(what, where=where, fix=_FIX)
     return procedure_id, int(number)
 
 
@@ -115,7 +116,7 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
             raise InputError(
                 f"the steps of {procedure_id!r} are not on consecutive lines",
                 where=steps[0].where,
-                fix="sort the lines by id",
+                fix="put the steps of each procedure together, in the order of their numbers",
             )
         seen.add(procedure_id)
         last = 0
@@ -131,7 +132,7 @@ def traces(rows: Iterable[OpenPIRow], dataset: str, *, in_pieces: bool = False) 
                 raise InputError(
                     f"step {last + 1} is missing before {procedure_id}{STEP_MARK}{row.step}",
                     where=row.where,
-                    fix="give all steps of a procedure, sorted by id",
+                    fix="give all steps of a procedure, in the order of their numbers",
                 )
             last = row.step
         yield _trace(procedure_id, steps, dataset)

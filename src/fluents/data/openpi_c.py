@@ -40,13 +40,15 @@ def traces(lines: Iterable[OpenPICLine], dataset: str) -> Iterator[Trace]:
             raise InputError(
                 f"the steps of {procedure_id!r} are not on consecutive lines",
                 where=steps[0].where,
-                fix="sort the lines by id",
+                fix="put the steps of each procedure together, in the order of their numbers",
             )
         seen.add(procedure_id)
         for number, step in enumerate(steps, start=1):
             if step.step != number:
                 what = f"expected step {number} of {procedure_id}, found step {step.step}"
-                raise InputError(what, where=step.where, fix="give all steps of a procedure, sorted by number")
+                raise InputError(
+                    what, where=step.where, fix="give all steps of a procedure, in the order of their numbers"
+                )
         with wrong_shape_is_input_error("this step is not in the OpenPI-C format", steps[0].where):
             trace = _trace(procedure_id, steps, dataset)
         yield trace

@@ -123,7 +123,7 @@ class Cache:
             raise CacheError(
                 f"cannot use the cache of answers: {error}",
                 where=self.path,
-                fix="delete the file; fluents creates a new one"
+                fix="choose another file as `cache`, or, if this is a damaged cache, delete the file"
                 if damaged
                 else "make the file writable, or choose another file as `cache`",
             ) from None

@@ -50,15 +50,15 @@ _OF_THIS_QUESTION = re.compile(
 """Signs that an endpoint refuses this question, for its content or its length, and would accept others."""
 
 
+_CHECK_UP = "check that the endpoint is up, then run this command again"
+_SLOW_DOWN = "run this command again later, or with fewer requests at the same time"
+_WAIT_LONGER = "check that the endpoint is up, or set a longer timeout, then run this command again"
+
+
 class _Later(Exception):
     """This request failed; the same one may succeed."""
 
-    def __init__(
-        self,
-        reason: str,
-        wait: float | None = None,
-        fix: str = "check that the endpoint is up, then run this command again",
-    ) -> None:
+    def __init__(self, reason: str, wait: float | None = None, fix: str = _CHECK_UP) -> None:
         self.reason, self.wait, self.fix = reason, wait, fix
         super().__init__(reason)
 
@@ -196,7 +196,7 @@ class Endpoint:
                     fix="check that the endpoint is up and that its address is correct (http or https?)",
                 ) from None
             if isinstance(error, openai.APITimeoutError) and not could_not_connect(error):
-                raise _Later(f"no answer within {self.options.timeout:g} s") from None
+                raise _Later(f"no answer within {self.options.timeout:g} s", fix=_WAIT_LONGER) from None
             raise _Later(f"the connection failed: {reason}") from None
         except BrokenReply as error:
             raise _Later(str(error), fix=error.fix) from None
@@ -212,7 +212,8 @@ class Endpoint:
                     where=self.base_url,
                     fix=f"run this command again after {wait:.0f} s{self._kept}",
                 ) from None
-            raise _Later(f"HTTP status {status}: {said}", wait) from None
+            fix = _SLOW_DOWN if status == 429 else _CHECK_UP
+            raise _Later(f"HTTP status {status}: {said}", wait, fix) from None
         if status == 413 or (status in (400, 422) and _OF_THIS_QUESTION.search(f"{error.code} {said}")):
             self._meter.add(failed=1)
             raise NoAnswerError(f"the endpoint rejected this prompt: {said}", where=self.base_url) from None
@@ -227,6 +228,8 @@ class Endpoint:
         if status in (401, 403):
             wanted = "this endpoint requires an API key: give `key_file` or `key_variable`"
             return "check the API key" if self._key.get_secret_value() else wanted
+        if status in (402, 429):  # 429 comes here only where a quota is used up
+            return "check the credit of your account at this endpoint"
         if status == 404:
             return f"check the address (does it end in /v1?) and the name of the model, {self.model}"
         return "check the address, the name of the model and the options"

@@ -93,7 +93,8 @@ def open_model(
             "`cached_only` needs a cache", fix="leave out `cached_only`, or set `cache` to the file of an earlier run"
         )
     if cached_only and not path.is_file():
-        raise InputError("this cache does not exist", where=path, fix="set `cache` to the file of an earlier run")
+        fix = "leave out `cached_only`, or set `cache` to the file of an earlier run"
+        raise InputError("this cache does not exist", where=path, fix=fix)
     options = EndpointOptions(api, structured, timeout, RetryPolicy(retries))
     kept = None if cache is False else Cache(path)
     with Endpoint(address, model, key, options=options, cache=kept, cached_only=cached_only) as endpoint:

@@ -190,7 +190,9 @@ class TransformersEncoder:
             ) from None
         depth = loaded.config.num_hidden_layers
         if not -1 <= self._layer <= depth:
-            raise InputError(f"the encoder {model!r} has no layer {layer}", fix=f"choose a layer from 0 to {depth}")
+            raise InputError(
+                f"the encoder {model!r} has no layer {self._layer}", fix=f"choose a layer from 0 to {depth}"
+            )
         self._model = loaded.eval().to(self._device)
         self._max_length = min(self._tokenizer.model_max_length, loaded.config.max_position_embeddings)
         told = "/".join(Path(model).absolute().parts[-2:]) if Path(model).is_dir() else model

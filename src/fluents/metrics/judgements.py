@@ -127,6 +127,7 @@ def expansion_quality(judgements: Iterable[ExpansionJudgement]) -> Score:
 
 
 FORM_COLUMNS = ("procedure", "step", "answer", "step text", "state change", "hallucinated")
+_AS_CSV = "save the table as comma-separated values (CSV) in UTF-8, with its header"
 _SHOWN = 2000
 """Characters of a text that the form shows: a cell must stay readable, for people and for CSV readers."""
 _YES, _NO = {"yes", "y", "1", "true", "x"}, {"no", "n", "0", "false"}
@@ -192,9 +193,10 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
             table = csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
             if not set(FORM_COLUMNS) <= set(table.fieldnames or ()):
                 raise InputError(
-                    f"this table is not a form: its columns must be {', '.join(FORM_COLUMNS)}",
+                    f"this file is not a form: a form is a CSV table with the columns {', '.join(FORM_COLUMNS)}",
                     where=path,
-                    fix="save the table as comma-separated values (CSV) in UTF-8, with its header",
+                    fix="to make a form, run: fluents eval judgements PREDICTIONS --form form.csv. If this is a form "
+                    "that you edited, " + _AS_CSV,
                 )
             for line in table:
                 where = f"{path}:{table.line_num}"
@@ -203,10 +205,9 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
                     raise InputError("this line has too few columns", where=where, fix=fix)
                 yield where, line
         except UnicodeDecodeError:
-            raise InputError("the file is not UTF-8", where=path, fix="save the table as UTF-8") from None
+            raise InputError("the file is not UTF-8", where=path, fix=_AS_CSV) from None
         except csv.Error as error:
-            fix = "save the table as comma-separated values (CSV) in UTF-8, with its header"
-            raise InputError(f"this is not a CSV table: {error}", where=path, fix=fix) from None
+            raise InputError(f"this is not a CSV table: {error}", where=path, fix=_AS_CSV) from None
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")

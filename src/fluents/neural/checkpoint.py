@@ -76,7 +76,8 @@ def begin(
             f"there is no folder {source!r}",
             fix="give the folder of a transformers model, or add `download` to get the model from the Hugging Face hub",
         )
-    with _clear_errors(source):
+    fix = _FILES_FIX if Path(source).is_dir() else "check the name of the model and the network connection"
+    with _clear_errors(source, fix):
         config = AutoConfig.from_pretrained(source, local_files_only=offline)
         if arch is not None and config.model_type != arch:
             raise ModelFilesError(
@@ -125,7 +126,9 @@ def load(folder: Path, device: str) -> Trained:
     card = read_card(folder)
     if not (folder / WEIGHTS).exists():
         raise ModelFilesError(
-            f"the folder contains no {WEIGHTS}", where=folder, fix="train the model for at least one epoch"
+            f"the folder contains no {WEIGHTS}",
+            where=folder,
+            fix="train the model for at least one epoch, or copy the folder again",
         )
     with _clear_errors(str(folder)):
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
@@ -216,8 +219,11 @@ def _tokenizer(source: str, offline: bool) -> Any:
     return tokenizer
 
 
+_FILES_FIX = "check the files of the model, or copy them again"
+
+
 @contextmanager
-def _clear_errors(where: str) -> Iterator[None]:
+def _clear_errors(where: str, fix: str = _FILES_FIX) -> Iterator[None]:
     """What goes wrong in reading a model's files, in one line."""
     try:
         yield
@@ -230,7 +236,7 @@ def _clear_errors(where: str) -> Iterator[None]:
         raise ModelFilesError(what, where=where, fix="copy or train the model again") from None
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         what = f"the model cannot be loaded: {_first_line(error)}"
-        raise ModelFilesError(what, where=where, fix="check the files of the model, or copy them again") from None
+        raise ModelFilesError(what, where=where, fix=fix) from None
 
 
 def _first_line(error: Exception) -> str:

@@ -96,7 +96,7 @@ def compile_trace(
     the steps, so that they can only be taken as the text has them.
     """
     if not trace.changes:
-        fix = "track the procedure first, with `fluents track`"
+        fix = "give a trace with changes, for example from `fluents track`"
         raise InputError("the trace has no changes, so there is nothing to plan", where=trace.id, fix=fix)
     first, transitions, last = _history(trace)
     if goal:

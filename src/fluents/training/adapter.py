@@ -207,6 +207,8 @@ def train(
             for example in train_examples
         )
         if not items:
+            if not train_examples:
+                raise InputError("the training data contains no changes", fix="give annotated traces as `data`")
             raise InputError(
                 f"every training example is longer than {settings.max_tokens} tokens",
                 fix="give shorter procedures as `data`",

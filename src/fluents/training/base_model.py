@@ -43,7 +43,7 @@ def load_tokenizer(base: Path) -> Any:
         fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges", "token_type", "pre")
     )
     if words not in _WORDS:
-        raise InputError(f"unsupported tokenizer {words!r}", where=base, fix="choose another base model")
+        raise InputError(f"unsupported tokenizer {words!r}", where=base, fix="choose another `model`")
     vocabulary = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[tuple(pair.split(" ")) for pair in merges]))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(_WORDS[words])

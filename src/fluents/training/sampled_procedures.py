@@ -92,7 +92,7 @@ def sample_procedures(
     if not any(found):
         raise InputError(
             f"all procedures are too long: no prompt leaves room for an answer of {max_tokens} tokens",
-            fix="lower `max_tokens`",
+            fix="lower `max_tokens`, or give shorter procedures",
         )
     return [found[start : start + samples] for start in range(0, len(found), samples)]
 

@@ -28,6 +28,7 @@ from fluents.web.annotation_stages import Progress, ProjectStages
 from fluents.web.annotation_tables import GuidelineRow, ProjectRow
 from fluents.web.store import NotFoundError, Store, new_id, storable
 
+_NEW = "create one with `fluents annotate new`, or choose another `store`"
 MAX_SYSTEM_NAME = 100
 
 
@@ -103,7 +104,7 @@ class Projects:
         names = ", ".join(one.name for one in found)
         if name is None:
             what = "this store contains several projects" if found else "this store contains no project"
-            fix = f"choose from: {names}" if found else "create one with `fluents annotate new`"
+            fix = f"choose from: {names}" if found else _NEW
             raise InputError(what, where=self._store.name, fix=fix)
         for one in found:
             if name in (one.name, one.id):
@@ -111,7 +112,7 @@ class Projects:
         raise NotFoundError(
             f"there is no project {name!r:.100} in this store",
             where=self._store.name,
-            fix=f"choose from: {names}" if found else "create one with `fluents annotate new`",
+            fix=f"choose from: {names}" if found else _NEW,
         )
 
     def all(self) -> list[Project]:

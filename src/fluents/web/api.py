@@ -312,7 +312,9 @@ async def restore_backup(web: Web, request: Request) -> Restored:
                         )
                     file.write(part)
         except TimeoutError:
-            raise RefusedError(408, "the upload of the backup took too long", "upload the backup again") from None
+            raise RefusedError(
+                408, "the upload of the backup took too long", "upload the backup over a faster connection"
+            ) from None
         except ClientDisconnect:
             raise InputError("the upload of the backup was interrupted", fix="upload the backup again") from None
         file.seek(0)

@@ -35,6 +35,7 @@ BLOCK = 500
 _BY_NAME = {table.__tablename__: table for table in TABLES}
 _NOT_A_BACKUP = "this file is not a complete backup"
 _UNCHANGED = "upload the file that you downloaded as a backup, without changes"
+_AGAIN = "download the backup again"
 
 
 def written(store: Store) -> Iterator[bytes]:
@@ -90,10 +91,11 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
                 else:
                     skipped += 1
             if not ended:
-                raise InputError(_NOT_A_BACKUP, fix="download the backup again")
+                raise InputError(_NOT_A_BACKUP, fix=_AGAIN)
+    except EOFError:
+        raise InputError(_NOT_A_BACKUP, fix=_AGAIN) from None
     except (
         OSError,
-        EOFError,
         zlib.error,
         ValueError,
         LookupError,
@@ -103,7 +105,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
     ):
         raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED) from None
     except SQLAlchemyError:
-        raise InputError("this backup is damaged: its parts do not fit together", fix="download it again") from None
+        raise InputError("this backup is damaged: its parts do not fit together", fix=_AGAIN) from None
     names = ("documents", "jobs", "traces", "corrections")
     return Restored(**{name: added[name] for name in names}, skipped=skipped)
 
@@ -111,7 +113,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
 def _parsed(unpacked: IO[bytes]) -> Iterator[dict[str, Any]]:
     while line := unpacked.readline(MAX_LINE_BYTES):
         if not line.endswith(b"\n"):
-            raise InputError(_NOT_A_BACKUP, fix="download the backup again")
+            raise InputError(_NOT_A_BACKUP, fix=_AGAIN)
         yield json.loads(line)
 
 

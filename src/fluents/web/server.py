@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import sys
@@ -83,6 +84,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or error
+        if getattr(error, "errno", None) == errno.EADDRNOTAVAIL:  # no address of this machine
+            raise InputError(f"cannot listen on {host}: {reason}", fix="choose another `host`") from None
         raise InputError(
             f"cannot listen on port {port}: {reason}", where=host, fix="choose another `port`; 0 picks a free one"
         ) from None

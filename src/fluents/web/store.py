@@ -171,21 +171,33 @@ class Store:
         except OperationalError as error:
             raise self._unreachable(error) from None
         except DatabaseError as error:
+            check = "" if self.kind == "sqlite" else "check that you may create tables in this database, or "
             raise StoreError(
-                f"this database is not a store of fluents: {error.orig}",
+                f"cannot use this database as a store: {_first_line(error, 'no reason given')}",
                 where=self.name,
-                fix="choose another `store`",
+                fix=f"{check}choose another `store`",
             ) from None
 
     def _unreachable(self, error: OperationalError) -> StoreError:
-        reason = str(error.orig).strip().splitlines()[0] if error.orig else "no answer"
-        return StoreError(f"cannot open the store: {reason}", where=self.name, fix="check the address of the `store`")
+        if self.kind == "sqlite":
+            fix = "check that you may read and write this file, or choose another `store`"
+        else:
+            fix = "check that the database is running, and that the address of the `store` is right"
+        return StoreError(f"cannot open the store: {_first_line(error, 'no answer')}", where=self.name, fix=fix)
+
+
+def _first_line(error: DatabaseError, otherwise: str) -> str:
+    return next(iter(str(error.orig or "").strip().splitlines()), otherwise)
 
 
 def _url(address: str) -> URL:
     """The address as SQLAlchemy wants it; a plain path is a file."""
     if "://" not in address:
-        return URL.create("sqlite", database=str(Path(address).expanduser().resolve()))
+        try:
+            return URL.create("sqlite", database=str(Path(address).expanduser().resolve()))
+        except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a NUL byte, ~ of nobody
+            what = f"cannot open the store: {getattr(error, 'strerror', None) or error}"
+            raise StoreError(what, where=address[:300], fix="choose another `store`") from None
     fix = "give the path of a file, or postgresql://user@host/database"
     try:
         url = make_url(address)

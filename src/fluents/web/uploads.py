@@ -62,8 +62,8 @@ def read_upload(data: bytes, name: str) -> ReadFile:
         try:
             found, told = _with_warnings(lambda: list(islice(records(file), MAX_RECORDS + 1)))
         except FluentsError as error:  # the file's name here is nobody's business
-            where = None if error.where is None else error.where.replace(str(file), name)
-            raise type(error)(error.what, where=where, fix=error.fix) from None
+            error.where = None if error.where is None else error.where.replace(str(file), name)
+            raise
     if len(found) > MAX_RECORDS:
         raise InputError(f"the file contains more than {MAX_RECORDS:,} records", where=name, fix="split the file")
     if not found:
