@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle, islice
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from fluents import jsonl
@@ -125,8 +125,12 @@ def bare(engine: Engine, asked: list[list[tuple[str, int]]], slots: int) -> tupl
         left.put(procedure)
 
     def work(slot: int) -> None:
-        while not left.empty():
-            for number, (prompt, tokens) in enumerate(left.get()):
+        while True:
+            try:
+                procedure = left.get_nowait()
+            except Empty:
+                return
+            for number, (prompt, tokens) in enumerate(procedure):
                 request = {"prompt": prompt, "max_tokens": tokens, "temperature": 0, "id_slot": slot}
                 server.handle_completions(request | {"cache_prompt": number > 0}, lambda _: False)
 

@@ -169,7 +169,8 @@ class _Transfer:
         if found:
             self.part.unlink()
             fix = (
-                "run this command again; if it fails again, this is another file: check the address, or upgrade fluents"
+                "run this command again; if it fails again, the file at this address is not the published one: check "
+                "the address, or upgrade fluents"
             )
             raise ChecksumError(f"{self.name} differs from the published file: {found}", where=self.address, fix=fix)
 

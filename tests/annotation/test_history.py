@@ -125,7 +125,7 @@ def test_a_history_that_was_cut_or_changed_is_refused(vetted: StageOutcome, tmp_
         with pytest.raises(InputError):
             list(history_records(numbered(damaged)))
     with pytest.raises(InputError, match="not the complete history"):  # another kind of file
-        list(history_records(numbered([b'{"kind": "trace"}\n'])))
+        list(history_records(numbered([b'{"fluents": 1, "kind": "trace"}\n'])))
     hostile = json.loads(lines[2])
     hostile["item"]["more"] = 1
     with pytest.raises(InputError, match="more"):

@@ -22,9 +22,11 @@ from fluents.trackers.transcript import (
     TranscriptSettings,
     TranscriptTracker,
     calibration_path,
+    embedded_engine,
     transcript_engine,
 )
-from fluents.weights.base_weights import BASES
+from fluents.weights.adapters import open_embedded
+from fluents.weights.base_weights import AT_ONCE, BASES
 
 TEA = Procedure(id="tea", goal="Make tea", steps=("Boil the water.", "Pour the water over the leaves.", "Drink it."))
 ANSWERS = {
@@ -284,6 +286,28 @@ def test_samples_of_one_seed_are_the_same_and_differ_from_each_other(engine: Eng
     assert [a.text for a in engine.continue_from(PROMPT, three, 7, fresh=True)] == [a.text for a in first]
 
 
+@pytest.mark.parametrize(
+    ("model", "at_once", "is_merged"),
+    [("tiny", 1, False), ("tiny", 8, True), ("small", 8, True), ("base", 16, False), ("a file", 8, False)],
+)
+def test_side_by_side_the_adapter_is_in_the_weights_where_that_is_faster(
+    model: str, at_once: int, is_merged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine.gguf"
+    mine.write_bytes(b"weights")
+    embedded = open_embedded(model) if model in BASES else open_embedded(mine, adapter="transcript-tiny")
+    assert at_once in (1, embedded.size.at_once if embedded.size else AT_ONCE)
+    given: dict[str, Any] = {}
+    names = {"Engine": lambda file, **more: given.update(more, file=file), "merged": lambda *_: Path("both.gguf")}
+    for name, replaced in names.items():
+        monkeypatch.setattr(f"fluents.trackers.transcript.{name}", replaced)
+    monkeypatch.setattr("fluents.weights.adapters.ensure_shown", lambda *_: Path("base.gguf"))
+    embedded_engine(embedded, at_once=at_once)
+    assert (given["file"] == Path("both.gguf"), given["adapter"] is None) == (is_merged, is_merged)
+    assert given["slots"] == at_once
+    assert given["plain_attention"]
+
+
 @pytest.mark.slow
 def test_an_adapter_at_run_time_changes_the_answers(engine: Engine, real_weights: Path) -> None:
     with_it = engine.continue_from(PROMPT, SHORT, 1, fresh=True)[0]
@@ -293,7 +317,8 @@ def test_an_adapter_at_run_time_changes_the_answers(engine: Engine, real_weights
 
 
 @pytest.mark.slow
-def test_procedures_side_by_side_come_in_order_each_with_its_own_answers(model_cache: Path) -> None:
+@pytest.mark.usefixtures("model_cache")
+def test_procedures_side_by_side_come_in_order_each_with_its_own_answers() -> None:
     """Not word for word as alone: batches change the last bits of the numbers, and the adapter is in the weights."""
     goals = {"soup": "Heat the soup in a pot.", "shirt": "Iron the shirt.", "door": "Paint the door red."}
     wanted = [Procedure(id=name, goal=name, steps=(step, "Wait an hour.")) for name, step in goals.items()]
@@ -305,7 +330,6 @@ def test_procedures_side_by_side_come_in_order_each_with_its_own_answers(model_c
         said = " ".join(change.entity for change in trace.at(1)).lower()
         assert trace.id in said, f"{trace.id}: {said}"
     assert traces[0].provenance.decoding["at_once"] == 2
-    assert list(model_cache.glob("weights/*+transcript-tiny-*.gguf")), "the file with both was made"
 
 
 def test_side_by_side_with_several_samples_is_refused() -> None:

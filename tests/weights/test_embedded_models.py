@@ -85,10 +85,12 @@ def test_too_little_memory_is_told_with_a_smaller_model(tmp_path: Path, monkeypa
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 4000000 kB\nMemAvailable: 900000 kB\n")
     monkeypatch.setattr(base_weights, "MEMORY", meminfo)
-    with pytest.warns(FluentsWarning, match=r"about 2\.0 GB of memory, but only 0\.9 GB are free.*small needs less"):
+    with pytest.warns(FluentsWarning, match=r"about 2\.0 GB of memory, but only 0\.9 GB are free.*use the model small"):
         warn_if_memory_is_short("base")
-    with pytest.warns(FluentsWarning, match=r"about 1\.\d GB .*; a lower `at_once` needs less memory"):
-        warn_if_memory_is_short("tiny", 6)
+    with pytest.warns(
+        FluentsWarning, match=r"about 1\.\d GB .*; to save memory, use a lower `at_once` or fewer `workers`"
+    ):
+        warn_if_memory_is_short("tiny", 3, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_if_memory_is_short("tiny")

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter
 
 from fluents.annotation.design import ProjectDesign, Role
 from fluents.annotation.items import Decision, Item
@@ -135,12 +135,9 @@ def history_records(lines: Iterable[tuple[str, bytes]]) -> Iterator[HistoryLine]
     for where, line in lines:
         value = parse_json(line, where)
         with wrong_shape_is_input_error(NOT_A_HISTORY, where):
-            try:
-                record = _LINE.validate_python(value)
-            except ValidationError:
-                if count == 0:  # another kind of file
-                    raise InputError(NOT_A_HISTORY, where=where, fix=EXPORT_AGAIN) from None
-                raise
+            if isinstance(value, dict) and "fluents" in value:  # records in our format, which no history holds
+                raise InputError(NOT_A_HISTORY, where=where, fix=EXPORT_AGAIN)
+            record = _LINE.validate_python(value)
         if isinstance(record, HistoryEnd):
             if record.lines != count:
                 raise InputError(NOT_A_HISTORY, where=where, fix=EXPORT_AGAIN)

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias, Unpack
 
-from fluents.batches.shard_plan import SHARD_SIZE, BatchPlan, plan, runs_model
-from fluents.batches.stages import STAGES
+from fluents.batches.shard_plan import SHARD_SIZE, BatchPlan, embedded_model, plan, runs_model
+from fluents.batches.stages import STAGES, BatchSettings
 from fluents.batches.store import RUNS, Manifest, ShardFile, ShardFormat
 from fluents.batches.workers import LocalProcesses, PoolLimits, WorkerPool, WorkerSource
 from fluents.errors import InputError
@@ -144,6 +144,8 @@ def _workers(
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         # An embedded model takes all cores; of several, each takes the memory of one.
         count = min(workers or max(gpus, 1 if is_model else cores), most)
+        if is_model and "at_once" in settings.tracker:  # what workers warn of, nobody sees
+            _warn_of_memory(settings, count)
         return LocalProcesses(folder, settings, count, min(gpus, count)), count
     from fluents.batches.ray_workers import RayActors
 
@@ -151,6 +153,13 @@ def _workers(
     stack.callback(actors.close)
     actors.workers = min(workers or actors.room, most)
     return actors, actors.workers
+
+
+def _warn_of_memory(settings: BatchSettings, workers: int) -> None:
+    from fluents.weights.base_weights import warn_if_memory_is_short
+
+    if size := embedded_model(settings.tracker).size:
+        warn_if_memory_is_short(size.name, settings.tracker["at_once"], workers)
 
 
 class _Run:

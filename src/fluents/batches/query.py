@@ -86,7 +86,7 @@ def query(folder: str | Path, question: str = "changes") -> duckdb.DuckDBPyRelat
 def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection in which the views are tables, over the shards that the manifest lists."""
     store = ShardStore(folder)
-    if not store.system.isdir(store.path):
+    if store.is_local and not Path(store.path).is_dir():
         raise InputError("no such folder", where=folder, fix="give the output folder of a `fluents batch` run")
     manifest = store.read_manifest()
     if manifest is None:
@@ -169,7 +169,8 @@ def _query_error(error: duckdb.Error, folder: str | Path | None = None) -> Query
     first = said.splitlines()[0] if said else type(error).__name__
     repair = "run the same `fluents batch` command again: it repairs damaged files"
     if folder is not None:
-        return QueryError(f"cannot read the results: {first}", where=folder, fix=repair)
+        fix = None if isinstance(error, duckdb.OutOfMemoryException) else repair
+        return QueryError(f"cannot read the results: {first}", where=folder, fix=fix)
     if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):  # of the SQL, or of a damaged file
         return QueryError(first, fix=f"correct the SQL; if it is the results that cannot be read, {repair}")
     return QueryError(first, fix=f"correct the SQL, or give the name of a view: {', '.join(VIEWS)}")

@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluents.batches.documents import InputFile, cut, find_files
 from fluents.batches.stages import STAGES, BatchSettings, ShardTask, in_order
 from fluents.batches.store import Manifest, ShardDamagedError, ShardFile, ShardFormat, ShardStore
 from fluents.errors import InputError
 from fluents.scoring import check_choice
+
+if TYPE_CHECKING:
+    from fluents.weights.adapters import EmbeddedModel
 
 SHARD_SIZE = 50
 """Procedures. On many workers that often fail, fewer are better (`benchmarks/batch_simulation.py`); but the slots of an
@@ -138,12 +141,21 @@ def _at_once(tracker: Mapping[str, Any]) -> int:
     if tracker.get("samples", 1) > 1 or tracker.keys() & {"setting", "checkpoint"}:
         return 1
     from fluents.prompts.transcript import VERSION
+    from fluents.weights.base_weights import AT_ONCE
+
+    opened = embedded_model(tracker)
+    if opened.adapter.facts.prompt != VERSION:
+        return 1
+    return opened.size.at_once if opened.size else AT_ONCE
+
+
+def embedded_model(tracker: Mapping[str, Any]) -> EmbeddedModel:
+    """The embedded model that such options choose."""
     from fluents.weights.adapters import open_embedded
     from fluents.weights.base_weights import default_model
 
     model, adapter = tracker.get("model"), tracker.get("adapter")
-    opened = open_embedded(model or (None if adapter else default_model()), adapter)
-    return opened.at_once if opened.adapter.facts.prompt == VERSION else 1
+    return open_embedded(model or (None if adapter else default_model()), adapter)
 
 
 def _plain(tracker: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,14 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from fluents.batches.documents import InputDocument
 from fluents.batches.store import ShardFile, ShardFormat, ShardStore, signature
-from fluents.errors import FluentsError, FluentsWarning, InputError, UnknownNameError
+from fluents.errors import (
+    ChecksumError,
+    DataMissingError,
+    FluentsError,
+    FluentsWarning,
+    InputError,
+    UnknownNameError,
+)
 from fluents.llm.question import EndpointError
 from fluents.records import Procedure, Trace
 from fluents.trackers import Listener, Tracker, open_tracker, settings_of, unanswered
@@ -231,6 +238,10 @@ def _make_ids_differ(found: dict[int, Trace]) -> None:
         seen.add(found[row].id)
 
 
+_FOR_ALL = (EndpointError, DataMissingError, ChecksumError)
+"""What fails for every procedure: the endpoint, or the weights."""
+
+
 class _Tracking(Listener):
     """Tracks procedures as the tracker likes them best; where one fails, it alone does."""
 
@@ -251,7 +262,7 @@ class _Tracking(Listener):
                         for trace in self._tracker.track_many([self._procedures[row] for row in left], self):
                             yield self._done(left.pop(0), trace)
                         return
-                    except EndpointError:  # for others too: the run ends, and can be resumed
+                    except _FOR_ALL:  # the run ends, and can be resumed
                         raise
                     except (FluentsError, ValueError, RecursionError, LookupError, TypeError, ArithmeticError):
                         pass  # of the first that is left, or of several together: by itself it shows
@@ -261,7 +272,7 @@ class _Tracking(Listener):
     def _one(self, procedure: Procedure) -> Trace:
         try:
             return self._tracker.track(procedure, self)
-        except EndpointError:
+        except _FOR_ALL:
             raise
         except (FluentsError, ValueError, RecursionError, LookupError, TypeError, ArithmeticError) as error:
             return Trace(procedure=procedure, covered=(), error=f"track: {_told(error)}")

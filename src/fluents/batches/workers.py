@@ -148,8 +148,8 @@ class WorkerPool:
         elif time.monotonic() - self._idle_since > START_SECONDS:
             raise WorkerError(
                 f"no worker could start within {START_SECONDS:g} seconds",
-                fix="check that there is enough free memory, and one GPU for each GPU worker (`gpu_workers`). If "
-                "you use Ray, also run `ray status`",
+                fix="check that there is enough free memory (a lower `at_once` needs less), and one GPU for each GPU "
+                "worker (`gpu_workers`). If you use Ray, also run `ray status`",
             )
 
     def _heard(self, seat: _Seat, on_shard: OnShard) -> bool:
@@ -188,7 +188,7 @@ class WorkerPool:
             if self._unready >= MAX_UNREADY:
                 raise WorkerError(
                     f"{self._unready} workers in a row failed to start. The last worker {why}",
-                    fix="if workers are killed, lower `workers`, because each worker needs its own memory",
+                    fix="if workers are killed, there may be too little memory: lower `workers` or `at_once`",
                 )
         if seat.task is not None:
             self._again.append(self._learnt(seat.task, why, at_fault))
@@ -200,8 +200,8 @@ class WorkerPool:
             raise WorkerError(
                 f"more than {MAX_LOSSES} workers died or hung on the same shard. The last worker {why}",
                 where=task.file,
-                fix="if workers are killed, lower `workers`, because each worker needs its own memory; if they hang, "
-                "raise `timeout`",
+                fix="if workers are killed, there may be too little memory: lower `workers` or `at_once`; if they "
+                "hang, raise `timeout`",
             )
         row = self._store.read_row(task.file) if task.alone else None
         if row is not None:

@@ -135,8 +135,9 @@ def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salien
 
     If the gold has paraphrases (see `fluents expand`), the scores marked +exp also accept these.
 
-    In compat mode, a prediction is right only if it is a part of a gold sentence, which ends in “after”. fluents writes
-    “afterwards”, so score predictions of fluents with --mode strict.
+    Each change is compared as a sentence. In compat mode, a prediction is right only if a gold sentence contains it
+    word for word. Gold sentences end in “after” and those of fluents in “afterwards”, so in compat mode no prediction
+    of fluents is right. Score predictions of fluents with --mode strict.
 
     Example: `fluents eval complete --gold openpi2:dev --pred mine.jsonl --mode strict`
 
@@ -211,20 +212,20 @@ def clustering(
     ] = "entities",
     as_json: AsJson = False,
 ) -> None:
-    """Score the clusters of names from `fluents canonicalise`, as in OpenPI2.0 (2024).
+    """Score clusters of names, such as those from `fluents canonicalise`, as in OpenPI2.0 (2024).
 
-    Prints two scores, exact match and B-cubed. Exact match counts the predicted clusters that equal a gold cluster.
-    B-cubed also gives credit for clusters that are partly right; “b-cubed” is the mean over names, and “b-cubed macro”
-    the mean over procedures or, with --level attributes, over entities. The default gold contains the clusters that a
-    person made for ten procedures.
+    Prints exact match and two averages of B-cubed. Exact match counts the predicted clusters that equal a gold cluster.
+    B-cubed also gives credit for clusters that are partly right. The row “b-cubed” is its mean over names. The row
+    “b-cubed macro” is its mean over procedures (with --level attributes: over entities). The default gold contains the
+    clusters that a person made for ten procedures.
 
-    Besides a file, --pred can be (the last three only with the default gold):
+    --pred can be a file, or one of these names:
 
     - `openpi2-outputs:clusters`: the clusters of a language model (the default)
     - `openpi2-outputs:votes`: the answers of the same model, combined by a vote
-    - `offline`: the built-in method of `fluents canonicalise`, cross-validated
-    - `same-words`: a baseline that joins only names with the same words
-    - `single`: a baseline that joins no names
+    - `offline`: the built-in method of `fluents canonicalise`, cross-validated (only with the default gold)
+    - `same-words`: a baseline that joins only names with the same words (only with the default gold)
+    - `single`: a baseline that joins no names (only with the default gold)
 
     Example: `fluents eval clustering --pred named.jsonl`
 

@@ -152,7 +152,7 @@ def refine(
         str,
         typer.Argument(
             help="Adapter to improve: transcript-tiny, transcript-small, transcript-base, or the GGUF file of an "
-            "adapter that was not trained with --prompt steps."
+            "adapter that was not trained with `fluents train adapter --prompt steps`."
         ),
     ],
     out: Annotated[

@@ -52,7 +52,7 @@ _OF_THIS_QUESTION = re.compile(
 
 _CHECK_UP = "check that the endpoint is up, then run this command again"
 _SLOW_DOWN = "run this command again later, or with fewer requests at the same time"
-_WAIT_LONGER = "check that the endpoint is up, or set a longer timeout, then run this command again"
+_WAIT_LONGER = "check that the endpoint is up, or set a longer timeout for requests, then run this command again"
 
 
 class _Later(Exception):

@@ -114,7 +114,7 @@ class Engine:
         # llama.cpp opens a port on loopback whether one wants it or not: nobody else shall use it.
         params.api_keys = [secrets.token_hex()]
         self.slots = slots
-        self._load_fix = load_fix(model)
+        self._model = model
         self._alone = threading.Lock()
         try:
             self._server: Any = xllamacpp.Server(params)
@@ -122,7 +122,7 @@ class Engine:
             raise ModelError(
                 f'the model could not be loaded; llama.cpp reports: "{error}"',
                 where=model,
-                fix=self._load_fix,
+                fix=load_fix(model),
             ) from None
         # llama.cpp's loop starts beside; ended before it runs, it would wait for ever. A first answer proves it runs.
         self._round("\n", Sampling(samples=1, max_tokens=1), seed=0, count=1, grammar=None)
@@ -244,7 +244,7 @@ class Engine:
             raise
         if failed or len(ended) < count:  # an answer without its end must not pass for a short one
             what = f"the model could not answer: {failed[0] if failed else 'generation stopped early'}"
-            raise ModelError(what, fix=f"try again; if it fails again, {self._load_fix}")
+            raise ModelError(what, where=self._model, fix=f"try again; if it fails again, {load_fix(self._model)}")
         return [WrittenAnswer(parts[i], tuple(tokens[i]), ended[i] == "stop") for i in range(count)]
 
     def close(self) -> None:

@@ -203,7 +203,8 @@ class TranscriptTracker(EmbeddedTracker):
         if self.settings.max_changes is not None:
             found["max_changes"] = self.settings.max_changes
         if self.settings.at_once > 1:
-            found["at_once"] = self.settings.at_once
+            size = self._embedded.size
+            found |= {"at_once": self.settings.at_once, "merged": bool(size and size.merged_at_once)}
         return found | ({} if self._confidence is None else {"min_confidence": self.settings.min_confidence or 0.0})
 
 
@@ -257,17 +258,15 @@ def _warn_if_dropped(transcript: Transcript, procedure: Procedure) -> None:
 def embedded_engine(embedded: EmbeddedModel, slots: int = 1, *, at_once: int = 1, threads: int | None = None) -> Engine:
     """An engine with room for one transcript and as many answers as there are slots, or for so many transcripts
     `at_once` with an answer each."""
-    model, adapter = embedded.base_path(), embedded.adapter.path
-    if embedded.file is None:
-        warn_if_memory_is_short(embedded.adapter.base, at_once)
+    model, adapter, size = embedded.base_path(), embedded.adapter.path, embedded.size
+    if size:
+        warn_if_memory_is_short(size.name, at_once)
     if at_once == 1:
         return transcript_engine(model, adapter, slots, threads)
-    lora: Path | None = unpacked(adapter)
-    if lora and embedded.merged_at_once:
-        model, lora = merged(model, lora), None
-    context = at_once * (MAX_BYTES + MAX_TOKENS)
+    context, lora = at_once * (MAX_BYTES + MAX_TOKENS), unpacked(adapter)
+    both, lora_beside = (merged(model, lora), None) if size and size.merged_at_once else (model, lora)
     return Engine(
-        model, slots=at_once, context=context, threads=threads, adapter=lora, shared=False, plain_attention=True
+        both, slots=at_once, context=context, threads=threads, adapter=lora_beside, shared=False, plain_attention=True
     )
 
 

@@ -188,6 +188,8 @@ def train(
     """Train and write `out`/adapter.gguf and `out`/train.json (settings and dev curve). Resumes after the last epoch
     whose checkpoint is there; a finished run is left as it is, one of other settings, base or data is refused.
     `data` names what the examples are from, `prompt` the form they have."""
+    if not train_examples:
+        raise InputError("the training data contains no changes", fix="give annotated traces as `data`")
     about = {
         "settings": asdict(settings),
         "base": sha256_of(base),
@@ -207,8 +209,6 @@ def train(
             for example in train_examples
         )
         if not items:
-            if not train_examples:
-                raise InputError("the training data contains no changes", fix="give annotated traces as `data`")
             raise InputError(
                 f"every training example is longer than {settings.max_tokens} tokens",
                 fix="give shorter procedures as `data`",

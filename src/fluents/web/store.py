@@ -24,7 +24,7 @@ from fluents.errors import FluentsError
 LOCK = 0x666C75656E7473
 """The number of PostgreSQL's advisory lock that a server holds: "fluents" in ASCII."""
 CONNECTIONS = 40
-"""To the database at once: as many as the server has threads for requests. A file's stay open, since opening one takes
+"""To the database at once: as many as the server has threads for requests. They stay open, since opening one takes
 longer than most queries."""
 BUSY = 30.0
 """Seconds that SQLite waits for another process, a backup for instance."""
@@ -180,7 +180,10 @@ class Store:
 
     def _unreachable(self, error: OperationalError) -> StoreError:
         if self.kind == "sqlite":
-            fix = "check that you may read and write this file, or choose another `store`"
+            fix = (
+                "check that you may read and write this file and that no other program uses it, or choose another "
+                "`store`"
+            )
         else:
             fix = "check that the database is running, and that the address of the `store` is right"
         return StoreError(f"cannot open the store: {_first_line(error, 'no answer')}", where=self.name, fix=fix)

@@ -161,9 +161,7 @@ def _from_file(path: Path) -> Adapter:
     lists = ("styles", "data")
     missing = [f"fluents.{name}" for name, v in values.items() if not isinstance(v, list if name in lists else str)]
     if missing:
-        fix = (
-            f"{_TRAINED}; if it wrote this one, run the same command again: it rewrites the file without training again"
-        )
+        fix = f"{_TRAINED}; if it wrote this one, run the same command again: it rewrites the file in a moment"
         raise InputError(f"the metadata of this adapter does not contain {', '.join(missing)}", where=path, fix=fix)
     facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
     return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
@@ -205,14 +203,9 @@ class EmbeddedModel(NamedTuple):
         return self.adapter.base if self.file is None else f"{self.file.stem}@{sha256_once(self.file)[:12]}"
 
     @property
-    def at_once(self) -> int:
-        """Procedures that a batch run tracks side by side."""
-        return BaseWeights.at_once if self.file else find(self.adapter.base).at_once
-
-    @property
-    def merged_at_once(self) -> bool:
-        """Whether a batch run adds the adapter to the weights; to a file of one's own, it does not."""
-        return self.file is None and find(self.adapter.base).merged_at_once
+    def size(self) -> BaseWeights | None:
+        """The base weights that the adapter names, unless a file takes their place."""
+        return None if self.file else find(self.adapter.base)
 
     def base_path(self, console: Console | None = None) -> Path:
         """The file of the base weights, fetched if need be, with a progress bar in a terminal."""

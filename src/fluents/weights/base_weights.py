@@ -14,6 +14,9 @@ from pathlib import Path
 from fluents.download import CheckRecord, alone, cache_root, forget, sha256_of
 from fluents.errors import ChecksumError, DataMissingError, FluentsWarning, UnknownNameError
 
+AT_ONCE = 8
+"""Procedures that a batch run tracks side by side, unless base weights are known to gain by more."""
+
 
 @dataclass(frozen=True)
 class BaseWeights:
@@ -38,11 +41,12 @@ class BaseWeights:
     """Bytes of memory that tracking takes."""
     memory_each: int = 0
     """Bytes more for each further procedure that is tracked side by side."""
-    at_once: int = 8
+    at_once: int = AT_ONCE
     """Procedures that a batch run tracks side by side: with more, llama.cpp is no faster."""
     merged_at_once: bool = True
-    """Whether a batch run adds the adapter to the weights. With eight bits, llama.cpp multiplies these and several
-    tokens fast; it has a fast way for the four bits of `base` too, and with twice as many it would be slower."""
+    """Whether procedures side by side are tracked with the adapter added to the weights. With eight bits, llama.cpp
+    multiplies these and several tokens fast; it has a fast way for the four bits of `base` too, and with twice as many
+    it would be slower."""
     repository: str = ""
     """Upstream's repository on Hugging Face; empty where the file cannot be had there."""
     revision: str = ""
@@ -230,14 +234,15 @@ def _checked(base: BaseWeights, *, trust_record: bool) -> Path:
     return path
 
 
-def warn_if_memory_is_short(name: str, at_once: int = 1) -> None:
+def warn_if_memory_is_short(name: str, at_once: int = 1, workers: int = 1) -> None:
     """Issue a FluentsWarning if this machine has less free memory than tracking so many procedures takes."""
     base, free = find(name), free_memory()
-    needed = base.memory + (at_once - 1) * base.memory_each
+    needed = workers * (base.memory + (at_once - 1) * base.memory_each)
     if free is not None and free < needed:
         less = [f"the model {other.name}" for other in BASES.values() if other.memory < base.memory][-1:]
         less += ["a lower `at_once`"] if at_once > 1 else []
-        advice = f"; {' or '.join(less)} needs less memory" if less else ""
+        less += ["fewer `workers`"] if workers > 1 else []
+        advice = f"; to save memory, use {' or '.join(less)}" if less else ""
         warnings.warn(
             f"the model {base.name} needs about {needed / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB "
             f"are free, so tracking may be very slow{advice}",
