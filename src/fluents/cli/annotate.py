@@ -334,7 +334,7 @@ def import_(
     The new project contains all answers and all people of the exported project, but these people need new links to sign
     in. For each person except the owner of the new project, run `fluents annotate invite NAME --member ID`, and send
     them the link that `invite` prints. Here, NAME is the name of the new project. `fluents annotate status NAME` shows
-    each person's ID. Run both commands with the same --store.
+    each person's ID. Run both commands with the --store of the new project.
 
     Example: `fluents annotate import soups.history.jsonl --store postgresql://me@db/annotation`
     """

@@ -67,7 +67,7 @@ def ask(
     """Ask a yes-or-no question about a procedure: how likely is “yes” after each step?
 
     The command gives an answer before the first step, and one after each step. An answer is a number from 1 (“yes” is
-    almost impossible) to 5 (“yes” is almost certain), or “cannot tell”, with a reason and the states that support it.
+    almost impossible) to 5 (“yes” is almost certain), or “cannot tell”, with a reason and the changes that support it.
     If SOURCE contains no traces, an embedded model tracks it first, unless --states is none.
 
     The dataset crepe contains events instead of questions. For each step and event, the answer is “more likely”, “less

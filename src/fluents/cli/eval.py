@@ -136,8 +136,8 @@ def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salien
     If the gold has paraphrases (see `fluents expand`), the scores marked +exp also accept these.
 
     Each change is compared as a sentence. In compat mode, a prediction is right only if a gold sentence contains it
-    word for word. Gold sentences end in “after” and those of fluents in “afterwards”, so in compat mode no prediction
-    of fluents is right. Score predictions of fluents with --mode strict.
+    word for word. Gold sentences end in “after”, but the sentences of fluents end in “afterwards”, so in compat mode no
+    prediction of fluents is right. Score predictions of fluents with --mode strict.
 
     Example: `fluents eval complete --gold openpi2:dev --pred mine.jsonl --mode strict`
 

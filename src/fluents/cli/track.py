@@ -133,8 +133,8 @@ class EmbeddedSamplingOptions(SamplingOptions):
         typer.Option(
             metavar="N",
             min=1,
-            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1, or more with "
-            "--setting or --adapter=both.",
+            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1; with "
+            "--setting and some adapters, more.",
         ),
     ] = None
 

@@ -117,7 +117,10 @@ def adapter(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first N training and validation examples. Default: all.")
+        int | None,
+        typer.Option(
+            min=1, help="Use only the first N training examples and the first N validation examples. Default: all."
+        ),
     ] = None,
     *,
     options: AdapterOptions,
@@ -151,8 +154,8 @@ def refine(
     adapter: Annotated[
         str,
         typer.Argument(
-            help="Adapter to improve: transcript-tiny, transcript-small, transcript-base, or the GGUF file of an "
-            "adapter that was not trained with `fluents train adapter --prompt steps`."
+            help="Adapter to improve: transcript-tiny, transcript-small, transcript-base, or a file adapter.gguf from "
+            "`fluents train adapter` or `fluents train refine`. An adapter trained with --prompt steps does not work."
         ),
     ],
     out: Annotated[
