@@ -147,7 +147,7 @@ def track(
         typer.Option(
             metavar="NAME",
             help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
-            "model at --base-url. Default: the model of --adapter if given, otherwise $FLUENTS_MODEL or base.",
+            "model at --base-url. Default: the model of --adapter, $FLUENTS_MODEL, or base.",
         ),
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None,

@@ -120,7 +120,7 @@ def _values(items: Iterable[Item], level: MeasurementLevel) -> list[Rating]:
     if len(values) > MAX_VALUES:
         raise InputError(
             f"the ratings have {len(values)} different values, but at most {MAX_VALUES} are supported",
-            fix="round the ratings",
+            fix="use a coarser scale, or merge labels",
         )
     numbers = [value for value in values if isinstance(value, (int, float)) and np.isfinite(value)]
     if level != "nominal" and len(numbers) < len(values):
