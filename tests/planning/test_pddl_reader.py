@@ -90,10 +90,10 @@ def test_whatever_is_valid_comes_back_as_it_was(task: tuple[Domain, Problem]) ->
         (" :typing", "", ":typing is used but not required: added to :requirements"),
         ("(:requirements :strips :typing)", "", ":typing is used but not required: added to :requirements"),
         ("(at ?k ?from)\n", "(not (hot ?k))\n", " is used but not required: added to :requirements"),
-        (":effect (hot ?k)))", ":effect (hot ?k)", "never closed: closed at the end"),
+        (":effect (hot ?k)))", ":effect (hot ?k)", "missing closing parenthesis: added at the end"),
         (":effect (hot ?k)))", ":effect (hot ?k))))", "extra closing parenthesis: ignored"),
-        ("(not (at ?k ?from))))", "(not (at ?k ?from)))", "not closed before :action: closed there"),
-        (":precondition (and (at ?k ?p))", ":precondition (and (at ?k ?p)", "not closed before :effect: closed there"),
+        ("(not (at ?k ?from))))", "(not (at ?k ?from)))", "missing closing parenthesis before :action: added there"),
+        (":precondition (and (at ?k ?p))", ":precondition (and (at ?k ?p)", "parenthesis before :effect: added there"),
         ("(at ?k ?from)\n", "(at ?k ?from))\n", ":action is closed before :effect: extra parenthesis ignored"),
         (":precondition (at", ":preconditions (at", ":preconditions is not a PDDL keyword: read as :precondition"),
         ("(domain kettle)", "domain kettle", "no parentheses around domain and its name: added"),
@@ -108,7 +108,7 @@ def test_what_people_and_models_write_is_repaired(old: str, new: str, message: s
     assert broken != DOMAIN
     found, messages = repaired(broken)
     assert any(said.endswith(message) for said in messages)
-    with pytest.raises(PddlError, match="this PDDL needs"):
+    with pytest.raises(PddlError, match="this PDDL has"):
         read_pddl(broken, PROBLEM, strict=True)
     if "typ" not in message and "carry-2" not in message and "sink" not in new:
         assert [action.effects for action in found.domain.actions] == [

@@ -138,7 +138,7 @@ class PddlText:
                     self._settle(stack, 2, symbol)
                 stack[-1].append(symbol)
         for open_ in stack[1:]:
-            self.repair(open_.offset, "parenthesis is never closed: closed at the end")
+            self.repair(open_.offset, "missing closing parenthesis: added at the end")
         return root
 
     def _begin(self, stack: list[Expression], offset: int) -> None:
@@ -153,7 +153,7 @@ class PddlText:
     def _settle(self, stack: list[Expression], depth: int, symbol: Symbol) -> None:
         """Close what was left open before this symbol, or open again what was closed too early."""
         if len(stack) - 1 > depth:
-            self.repair(stack[-1].offset, f"parenthesis is not closed before {symbol}: closed there")
+            self.repair(stack[-1].offset, f"missing closing parenthesis before {symbol}: added there")
             del stack[depth + 1 :]
         while len(stack) - 1 < depth:
             last = stack[-1][-1] if stack[-1] else None

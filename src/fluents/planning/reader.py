@@ -63,8 +63,8 @@ def read_pddl(domain: str, problem: str | None = None, *, strict: bool = False) 
     if strict and repairs:
         shown = "".join(f"\n  {repair}" for repair in repairs[:5])
         raise PddlError(
-            f"this PDDL needs {counted(len(repairs), 'repair')}{' (the first five are listed)' * (len(repairs) > 5)}:"
-            f"{shown}",
+            f"this PDDL has {counted(len(repairs), 'error')}. Without `strict`, fluents makes these repairs"
+            f"{' (the first five are listed)' * (len(repairs) > 5)}:{shown}",
             fix="leave out `strict` to apply the repairs",
         )
     return PddlReading(draft.domain(), draft.problem() if "problem" in found else None, tuple(repairs))
