@@ -158,7 +158,7 @@ def check_blind_pass(item: Item, changes: Any) -> list[dict[str, Any]]:
         raise InputError(
             "this item does not ask you to write changes before you see the draft",
             where=item.id,
-            fix="send the corrected changes as a decision",
+            fix="send your answer as a decision",
         )
     with wrong_shape_is_input_error("the changes do not match the question", item.id):
         given = _BlindPass.model_validate({"changes": changes}).model_dump()

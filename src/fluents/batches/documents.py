@@ -162,7 +162,7 @@ def _files_at(source: str) -> list[InputFile]:
         inside = sorted(system.find(path))
     except (ValueError, ImportError, OSError) as error:  # an unknown scheme, its package missing, no network
         is_missing = isinstance(error, ImportError)
-        fix = "install this package" if is_missing else "check the path or URL, and that you may read it"
+        fix = "install the missing Python packages" if is_missing else "check the path or URL, and that you may read it"
         raise InputError(f"cannot read this path or URL: {error}", where=source[:300], fix=fix) from None
     root = PurePosixPath(path)
     names = [(file, PurePosixPath(file).relative_to(root)) for file in inside]

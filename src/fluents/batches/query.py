@@ -99,7 +99,8 @@ def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
         raise InputError(
             "this batch run has no results yet",
             where=folder,
-            fix="run the same `fluents batch` command again: it continues the run",
+            fix="wait until the run ends; if it has already ended, run the same `fluents batch` command again, "
+            "but leave out `--part` if it contains this option",
         )
     connection = duckdb.connect(":memory:")
     paths = [store.of(shard.file) for shard in manifest.shards]
@@ -172,7 +173,7 @@ def _query_error(error: duckdb.Error, folder: str | Path | None = None) -> Query
         fix = None if isinstance(error, duckdb.OutOfMemoryException) else repair
         return QueryError(f"cannot read the results: {first}", where=folder, fix=fix)
     if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):  # of the SQL, or of a damaged file
-        return QueryError(first, fix=f"correct the SQL; if it is the results that cannot be read, {repair}")
+        return QueryError(first, fix=f"correct the SQL; if a file of the results is damaged, {repair}")
     return QueryError(first, fix=f"correct the SQL, or give the name of a view: {', '.join(VIEWS)}")
 
 
@@ -211,8 +212,8 @@ def plot_of(relation: duckdb.DuckDBPyRelation, question: str) -> str:
     if not rows or not numbers:
         raise InputError(
             f"nothing to plot: the query returns no {'column of numbers' if rows else 'rows'}",
-            fix="query one of these views: entities, transitions, attributes, topics; or use SQL such as "
-            "`SELECT topic, count(*) FROM changes GROUP BY topic`",
+            fix="give a query that returns rows with a column of numbers, such as the view entities, transitions, "
+            "attributes or topics, or SQL such as `SELECT topic, count(*) FROM changes GROUP BY topic`",
         )
     place = columns.index("changes") if "changes" in columns else numbers[0]
     found: dict[str, float] = {}

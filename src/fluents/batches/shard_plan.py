@@ -180,19 +180,19 @@ def _check_same_settings(manifest: Manifest | None, signed: Mapping[str, Any], s
     before = manifest.settings
     for name in dict.fromkeys([*before, *now]):
         if before.get(name) != now.get(name):
-            was, is_now = _differing(before.get(name), now.get(name))
+            one, was, is_now = _differing(name, before.get(name), now.get(name))
             raise InputError(
-                f"this folder contains the results of a run with other settings: {name} was {was}, but is now {is_now}",
+                f"this folder contains the results of a run with other settings: {one} was {was}, but is now {is_now}",
                 where=store.folder,
                 fix="use the settings of that run, or choose another folder as `out`",
             )
 
 
-def _differing(was: Any, now: Any) -> tuple[str, str]:
+def _differing(name: str, was: Any, now: Any) -> tuple[str, str, str]:
     if isinstance(was, dict) and isinstance(now, dict):
-        key = next(key for key in [*was, *now] if was.get(key) != now.get(key))
-        return f"{key} {_shown(was.get(key))}", f"{key} {_shown(now.get(key))}"
-    return _shown(was), _shown(now)
+        name = next(key for key in [*was, *now] if was.get(key) != now.get(key))
+        was, now = was.get(name), now.get(name)
+    return name, _shown(was), _shown(now)
 
 
 def _shown(value: Any) -> str:

@@ -58,7 +58,7 @@ class ShardStore:
         try:
             self.system, self.path = fsspec.core.url_to_fs(self.folder)
         except (ValueError, ImportError) as error:
-            fix = "install this package" if isinstance(error, ImportError) else "correct the path or URL"
+            fix = "install the missing Python packages" if isinstance(error, ImportError) else "correct the path or URL"
             raise InputError(f"cannot use this path or URL: {error}", where=self.folder[:300], fix=fix) from None
         self.is_local = "file" in self.system.protocol
 
@@ -104,7 +104,7 @@ class ShardStore:
             self.system.pipe_file(temporary, data)
             self.system.mv(temporary, self.of(name))
         except OSError as error:
-            fix = "check that there is space on the disk, and that you may write to this folder"
+            fix = "check that there is space on the disk, and that you may write to the folder of this file"
             raise InputError(f"cannot write the file: {error}", where=self.of(name), fix=fix) from None
 
     def remove_unfinished(self, process: int) -> None:

@@ -175,8 +175,9 @@ def bertscore(
     layer: Annotated[
         int | None,
         typer.Option(
-            help="Use the output of layer N of the encoder. Default: the layer that the authors of BERTScore recommend "
-            "for deberta-xlarge-mnli, roberta-large and bert-base-uncased; the last layer for other encoders."
+            help="Use the output of layer N of the encoder. Default: for deberta-xlarge-mnli, roberta-large "
+            "and bert-base-uncased, the layer that the authors of BERTScore recommend; for other "
+            "encoders, the last layer."
         ),
     ] = None,
     as_json: AsJson = False,

@@ -46,7 +46,7 @@ def crepe(
 ) -> None:
     """Score answers on the dataset CREPE (2023): does a step make an event more likely, less likely, or neither?
 
-    The score is the mean of three F1 scores, one for each kind of answer. To make such answers, use `fluents ask
+    The score is the mean of three F1 scores, one for each kind of answer. To make a file of answers, use `fluents ask
     crepe:dev -o FILE`.
 
     Example: `fluents eval crepe --gold crepe:dev --pred crepe:codex-entities`
@@ -94,7 +94,7 @@ def plan(
 
     The dataset of this paper contains planning tasks: texts with a PDDL domain and problems. To have a language model
     write the domains, use `fluents plan --method prompted`. Without --pred, `fluents eval plan` scores the gold domains
-    themselves.
+    of this dataset.
 
     Prints the F1 of the preconditions and effects of actions, the share of actions in which all of these are right, and
     the shares of problems that are “planned” and “solved”. A problem counts as planned if a planner finds a plan for it

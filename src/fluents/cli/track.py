@@ -253,9 +253,9 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
     settings = local_settings(**chosen)
     if len(files) != len(settings.voters):
         raise InputError(
-            f"`replay` is given {counted(len(files), 'time')}, but these settings use "
-            f"{counted(len(settings.voters), 'adapter')}",
-            fix="give `replay` once for each adapter, with the file of its sampled answers",
+            f"`replay` is given {counted(len(files), 'time')}, but these settings need "
+            f"{counted(len(settings.voters), 'file')} of answers",
+            fix="give `replay` once for each file of sampled answers",
         )
     return LocalTracker(settings, [Replay.read(file) for file in files])
 

@@ -273,8 +273,9 @@ def sample(
     """Sample answers from an embedded model for all steps of a dataset, and store the answers in a file.
 
     Needs the extra `fluents[train]`. To compute changes from the stored answers, use `fluents track --setting NAME`
-    with one --replay FILE for each adapter of the preset NAME. For example, the preset openpi needs answers of two
-    adapters, both and both-2: `fluents track openpi:dev --setting openpi --replay both.jsonl --replay both-2.jsonl`.
+    with one --replay FILE for each file of answers that the preset NAME needs. For example, the preset openpi needs
+    answers of the adapters “both” and “both-2”: `fluents track openpi:dev --setting openpi --replay both.jsonl
+    --replay both-2.jsonl`.
 
     Example: `fluents train sample openpi:dev --adapter both --style plain --samples 32 -o both.jsonl`
     """
