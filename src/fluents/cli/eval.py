@@ -308,7 +308,7 @@ def compare(
 
     Prints the scores, their difference with its 95 % confidence interval, and the p-values of two tests: paired
     bootstrap and approximate randomisation. The options --embedder and --threshold work only with --metric cluster.
-    For --mode with --metric readers, see `fluents eval readers`.
+    With --metric readers, --mode has another meaning (see `fluents eval readers`), but the default is compat.
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """
