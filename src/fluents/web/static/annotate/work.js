@@ -173,7 +173,11 @@ export async function showWork(page, app, { gridFirst = false } = {}) {
         await app.meet(); // how far the stage is, with the last decision
         nothingLeft();
       }
-      if (current && outbox.wantsNext()) take(await ask());
+      for (let tries = 0; tries < 3 && current && !isOver && outbox.wantsNext(); tries += 1) {
+        const next = await ask();
+        if (!next) break;
+        take(next); // not if the answer to a decision brought the same one meanwhile: then another
+      }
     } finally {
       filling = false;
     }
