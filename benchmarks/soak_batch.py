@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def soak(folder: Path, kills: int, chance: random.Random) -> None:
-    count = 1000 * kills  # enough that the run is not over before the last kill
+    count = 2500 * kills  # enough that the run is not over before the last kill, on a fast machine too
     source, recorded = write_input(folder, count)
     calm, out = folder / "calm", folder / "out"
     started = time.monotonic()
