@@ -46,7 +46,14 @@ def test_a_folder_is_read_with_all_below_it_and_without_hidden_and_foreign_files
     assert (soup.id, soup.goal, len(soup.steps)) == ("recipes/soups/soup.md", "Soup", 2)
 
 
-@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def zstd(data: bytes) -> bytes:
+    return bytes(pa.Codec("zstd").compress(data, asbytes=True))
+
+
+COMPRESSORS = [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstd)]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), COMPRESSORS)
 def test_compressed_files_are_read_as_the_plain_one(
     tmp_path: Path, suffix: str, pack: Callable[[bytes], bytes]
 ) -> None:
@@ -63,6 +70,19 @@ def test_a_file_that_is_cut_off_in_compression_gives_what_it_has_and_an_error(tm
     *good, last = documents(packed)
     assert len(good) > 100
     assert last.kind == "unreadable"
+    with pytest.raises(InputError, match="cannot read the file"):
+        last.content()
+
+
+@pytest.mark.parametrize(("suffix", "pack"), COMPRESSORS)
+def test_a_file_that_is_damaged_in_compression_is_an_error_and_ends_no_run(
+    tmp_path: Path, suffix: str, pack: Callable[[bytes], bytes]
+) -> None:
+    whole = bytearray(pack(menu(tmp_path, 2000).read_bytes()))
+    middle = len(whole) // 2
+    whole[middle : middle + 64] = bytes(64)
+    (tmp_path / f"menu.jsonl{suffix}").write_bytes(whole)
+    *_, last = documents(tmp_path / f"menu.jsonl{suffix}")
     with pytest.raises(InputError, match="cannot read the file"):
         last.content()
 
@@ -95,10 +115,20 @@ def test_procedures_come_from_our_records_from_steps_and_from_texts(tmp_path: Pa
     assert (found[3].id, found[3].goal, len(found[3].steps)) == ("pasta", "Cook pasta", 2)
 
 
+def test_a_first_line_that_is_nested_too_deep_is_a_bad_line(tmp_path: Path) -> None:
+    path = tmp_path / "menu.jsonl"
+    path.write_bytes(b"[" * 100_000 + b"\n" + jsonl.dumps(dish(1)) + b"\n")
+    bad, last = documents(path)
+    with pytest.raises(InputError, match=r"menu\.jsonl:1"):
+        bad.content()
+    assert last.content().id == "dish-1"
+
+
 @pytest.mark.parametrize(
     "line",
     [b"{", b"[1]", b'"text"', b"null", b'{"steps": "Stir."}', b'{"steps": [1]}', b'{"text": 3}', b'{"text": ""}',
-     b'{"fluents": 1, "kind": "crepe", "id": "x"}', b'{"text": "a", "text": "b"}', b"\xff\xfe{", b'{"steps": null}'],
+     b'{"fluents": 1, "kind": "crepe", "id": "x"}', b'{"text": "a", "text": "b"}', b"\xff\xfe{", b'{"steps": null}',
+     b"[" * 100_000],
 )  # fmt: skip
 def test_a_bad_line_is_an_error_of_its_own(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "menu.jsonl"

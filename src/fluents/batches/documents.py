@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -214,12 +216,15 @@ def read_documents(file: InputFile) -> Iterator[InputDocument]:
             yield InputDocument(file.name, _text(file, compression), "text")
     except FluentsError as error:
         yield InputDocument(file.name, error.what, "unreadable")
-    except (OSError, EOFError, ValueError, ImportError, pa.ArrowException) as error:
-        # Cut off in compression, gone, unknown compression; whatever came before it counts.
+    except (OSError, EOFError, ValueError, ImportError, pa.ArrowException, zlib.error, lzma.LZMAError) as error:
+        # Cut off or damaged in compression, gone; whatever came before it counts.
         yield InputDocument(file.name, f"cannot read the file: {error}"[:500], "unreadable")
 
 
 def _open(file: InputFile, compression: str | None) -> IO[bytes]:
+    if compression == "zstd":  # fsspec wants one more package for it
+        packed = fsspec.open(file.address, "rb").open()
+        return io.BufferedReader(pa.CompressedInputStream(packed, compression))
     stream: IO[bytes] = fsspec.open(file.address, "rb", compression=compression).open()
     return stream
 
@@ -266,7 +271,7 @@ def _is_procedure(line: str) -> bool:
     """Whether a line of JSON is a procedure by itself; in some published formats several make one."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return True  # a bad line among good ones
     return not isinstance(value, dict) or jsonl.is_ours(value) or bool({"steps", "text"} & value.keys())
 
