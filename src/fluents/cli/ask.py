@@ -68,7 +68,7 @@ def ask(
 
     The command gives an answer before the first step, and one after each step. An answer is a number from 1 (“yes” is
     almost impossible) to 5 (“yes” is almost certain), or “cannot tell”, with a reason and the changes that support it.
-    If SOURCE contains no traces, an embedded model tracks it first, unless --states is none.
+    If SOURCE contains no traces, an embedded model tracks it first, unless --states is none or --traces is given.
 
     The dataset crepe contains events instead of questions. For each step and event, the answer is “more likely”, “less
     likely”, “no change” or “cannot tell”. To score such answers, use `fluents eval crepe`.

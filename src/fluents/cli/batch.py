@@ -28,7 +28,8 @@ class BatchTracker:
         typer.Option(
             metavar="NAME",
             help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
-            "model at --base-url. Default: $FLUENTS_MODEL if set, otherwise base.",
+            "model at --base-url. Default: the model of --adapter if given, otherwise $FLUENTS_MODEL if set, otherwise "
+            "base.",
         ),
     ] = None
     base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None
@@ -74,7 +75,8 @@ class BatchTracker:
             metavar="X",
             min=0,
             max=1,
-            help="Drop changes whose confidence (0 to 1) is below X. Default: depends on the model.",
+            help="With an embedded model: drop changes whose confidence (0 to 1) is below X. Default: depends on the "
+            "model.",
         ),
     ] = None
     at_once: Annotated[
@@ -84,7 +86,8 @@ class BatchTracker:
             min=1,
             max=256,
             help="With an embedded model: number of procedures that each worker tracks at the same time. With an "
-            "endpoint: number of requests that each worker sends at the same time. Default: 16 for base, otherwise 8.",
+            "endpoint: number of requests that each worker sends at the same time. Default: 16 for base, otherwise 8. "
+            "With an embedded model and --samples above 1, the default is 1.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed. Default: 1.")] = None
@@ -115,8 +118,8 @@ class WorkerOptions:
         typer.Option(
             metavar="N",
             min=1,
-            help="Number of workers. Default: with --engine local, 1 for an embedded model or a --checkpoint; in all "
-            "other cases, one per core.",
+            help="Number of workers. Default: with --engine local, 1 for an embedded model or a --checkpoint, or "
+            "the value of --gpu-workers if it is higher; in all other cases, one per core.",
         ),
     ] = None
     gpu_workers: Annotated[

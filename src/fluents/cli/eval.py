@@ -259,7 +259,7 @@ def readers(
     - soft: the F1 of changes. Predictions and gold changes are matched one to one, and each match counts as much as its
       similarity, from 0 to 1.
     - entities, pairs: the F1 of entities, and of pairs of entity and attribute
-    - consistency: similar to the score “exact” of `fluents eval consistency`
+    - consistency: how often a change starts from the state in which the previous change of the same attribute ended
     - calibration: how much the confidence of changes differs from the share of changes that are right
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
@@ -308,7 +308,7 @@ def compare(
 
     Prints the scores, their difference with its 95 % confidence interval, and the p-values of two tests: paired
     bootstrap and approximate randomisation. The options --embedder and --threshold work only with --metric cluster.
-    With --metric readers, --mode has another meaning (see `fluents eval readers`), but the default is compat.
+    With --metric readers, --mode has another meaning (see `fluents eval readers`), but its default here is compat.
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """

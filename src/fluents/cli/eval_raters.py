@@ -49,7 +49,8 @@ def salience(
     - micro: one correlation over the ratings of all procedures
     - micro clamped: like micro, but ratings outside 0 to 5 count as 0
 
-    With --mode strict, only raw and micro are computed, from the ratings in the range 0 to 5.
+    With --mode strict, only raw and micro are computed, from the ratings in the range 0 to 5. The rows of raw are then
+    called “global” and “local”.
 
     Example: `fluents eval salience --gold openpi2:dev --pred rated.jsonl`
 

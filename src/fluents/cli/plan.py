@@ -81,8 +81,9 @@ def plan(
         typer.Option(
             "--side-effects/--no-side-effects",
             show_default=False,
-            help="Use or ignore changes of entities that the text of the step does not mention. With --method "
-            "prompted: show the model the changes of all steps, or only the text. Default: --side-effects.",
+            help="With --no-side-effects, ignore a change if the text of its step does not mention the entity that "
+            "changes, but the text of another step does. With --no-side-effects and --method prompted, show the model "
+            "only the text, without changes. Default: --side-effects.",
         ),
     ] = True,
     order: Annotated[
@@ -121,8 +122,8 @@ def plan(
 
     Example: `fluents plan soup.jsonl --method prompted --base-url http://127.0.0.1:8080/v1 --model NAME --pddl out`
 
-    FILE can also contain planning tasks, such as those of the dataset Proc2PDDL (2024). With --method prompted, a
-    language model then writes a PDDL domain for each task. To score these domains, use `fluents eval plan`.
+    FILE can also contain planning tasks, such as those of the dataset Proc2PDDL (2024). They need --method prompted:
+    the language model writes a PDDL domain for each task. To score these domains, use `fluents eval plan`.
 
     Example: `fluents plan proc2pddl:all --method prompted --model NAME -o domains.jsonl`
     """

@@ -133,8 +133,8 @@ class EmbeddedSamplingOptions(SamplingOptions):
         typer.Option(
             metavar="N",
             min=1,
-            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1; with "
-            "--setting and some adapters, more.",
+            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1, but more "
+            "with --setting and with some adapters.",
         ),
     ] = None
 
@@ -147,7 +147,7 @@ def track(
         typer.Option(
             metavar="NAME",
             help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
-            "model at --base-url. Default: the model of --adapter, $FLUENTS_MODEL, or base.",
+            "model at --base-url. Default: the model of --adapter, else $FLUENTS_MODEL, else base.",
         ),
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None,
@@ -163,8 +163,8 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Preset (openpi, openpi-c, openpi-clusters or openpi-c-clusters) tuned for the metrics of OpenPI and "
-            "OpenPI-C, not for human readers. Uses tiny. Repeats each change in many wordings.",
+            help="Preset for the metrics of OpenPI and OpenPI-C, not for human readers: openpi, openpi-c, "
+            "openpi-clusters or openpi-c-clusters. Uses the model tiny. Repeats changes in many wordings.",
         ),
     ] = None,
     min_confidence: Annotated[

@@ -206,8 +206,8 @@ def sweep(
 ) -> None:
     """Try several length penalties of beam search, and plot the precision and recall of each.
 
-    A higher length penalty gives more changes, so it raises the recall. To score the predictions with
-    other metrics, use `fluents eval`. Needs the extra `fluents[train]`.
+    A higher length penalty gives more changes, so it raises the recall. Precision and recall are those of `fluents eval
+    original`. To score the predictions with other metrics, use `fluents eval`. Needs the extra `fluents[train]`.
 
     Example: `fluents train sweep runs/bart openpi-c:dev --out runs/bart-sweep`
     """

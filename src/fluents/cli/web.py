@@ -23,8 +23,8 @@ class WebTrackerOptions:
         typer.Option(
             metavar="NAME",
             help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
-            "model at --base-url. On the page, you can choose another model for each text. Default: "
-            "$FLUENTS_MODEL if set, otherwise base.",
+            "model at --base-url. On the page, you can choose another model for each text. Default: the model of "
+            "--adapter if given, otherwise $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None
     adapter: Annotated[
