@@ -114,7 +114,10 @@ def parse_json(data: bytes, where: str) -> Any:
                 where=where,
                 fix="copy or create the file again; JSONL needs each record on one line",
             ) from None
-        raise InputError(f"malformed JSON: {error}", where=where, fix="correct the JSON at this place") from None
+        said = str(error)
+        if b"\n" not in data.rstrip():  # `where` may name a line, and this one would contradict it
+            said = said.replace(" at line 1 column ", " at column ")
+        raise InputError(f"malformed JSON: {said}", where=where, fix="correct the JSON at this place") from None
     _refuse_repeated_keys(data, where)
     return value
 

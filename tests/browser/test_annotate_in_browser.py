@@ -504,7 +504,8 @@ def test_writing_is_helped_by_what_was_written(browser: Browser, server: ServedP
         ann.press("ArrowDown", "Enter")
         ann.type("The pan")
         assert ann.typed() == ["temperature", "The pan", "hot", ""]
-        expect(ann.tab.locator(".notes")).to_have_text("The state before is filled in: it is the state after step 1.")
+        filled_in = "The state before this step is filled in: it is the state after step 1."
+        expect(ann.tab.locator(".notes")).to_have_text(filled_in)
         ann.keyboard.insert_text("warm")
         expect(ann.tab.locator(".notes")).to_have_text("≠ after step 1, the state is “hot”")
         ann.press("Enter", "Control+Enter")

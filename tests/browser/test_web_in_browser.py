@@ -266,7 +266,7 @@ def test_a_cancelled_job_stops_keeps_its_steps_and_goes_on(browser: Browser, tmp
         assert serious_faults(tab) == {}
         tab.reload()
         expect(tab.locator("li.change").first).to_be_visible()
-        tab.get_by_role("button", name="Go on").click()
+        tab.get_by_role("button", name="Resume").click()
         tab.wait_for_url("**/?trace=*")
         expect(tab.locator("li.change")).to_have_count(5)
 
@@ -339,7 +339,7 @@ def test_a_text_without_a_goal_goes_by_its_first_step_and_another_language_is_wa
     with visiting(browser, quick) as tab:
         tab.get_by_label("Text").fill("Die Zwiebeln schälen und in Butter anschwitzen.")
         tab.get_by_role("button", name="Read the steps").click()
-        expect(tab.get_by_text("1 step was read.")).to_be_visible()
+        expect(tab.get_by_text("fluents found 1 step.")).to_be_visible()
         expect(tab.get_by_text("seems to be in German")).to_be_visible()
         tab.get_by_role("link", name="Library").click()
         expect(tab.get_by_role("link", name="Die Zwiebeln schälen")).to_be_visible()

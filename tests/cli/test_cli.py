@@ -274,6 +274,9 @@ def test_errors_of_the_library_name_flags_on_the_command_line(monkeypatch: pytes
     monkeypatch.setattr("sys.argv", ["fluents", "eval", "cluster", "--gold", "a", "--pred", "b"])
     assert cli.with_flags("no threshold: give `threshold`, not `top`") == "no threshold: give --threshold, not --top"
     assert cli.with_flags("run `fluents data list`; `other` stays") == "run `fluents data list`; `other` stays"
+    monkeypatch.setattr("sys.argv", ["fluents", "track", "soup.md", "--model", "any"])
+    named = cli.with_flags("give `key_file`, or leave out `model`")
+    assert named == "give --key-file of `fluents track-llm`, or leave out --model"
 
 
 def test_segment_goes_on_past_a_bad_file_and_strict_stops(tmp_path: Path) -> None:

@@ -102,6 +102,18 @@ def test_a_system_does_not_differ_from_itself() -> None:
             assert difference.interval == (0, 0)
 
 
+def test_a_difference_by_rounding_alone_is_none() -> None:
+    """The same answers, whose values differ in the tenth digit, as sums in another order do."""
+    score = system(0.5)
+    said = score.statistics
+    rows = list(zip(said.procedures, said.steps, said.values * (1 + 1e-10), strict=True))
+    other = Score("toy", Statistics.collect(COLUMNS, rows), FIGURES, score.signature)
+    found = compare(score, other, resamples=200)
+    assert found["x"]["f1"].value < 0
+    assert (found["x"]["f1"].p_bootstrap, found["x"]["f1"].p_randomisation) == (1, 1)
+    assert "-0.00" not in str(found)
+
+
 def test_a_clear_difference_is_found_by_both_tests() -> None:
     difference = compare(system(0.7), system(0.3, seed=2), resamples=2000)["x"]["f1"]
     assert difference.value > 0

@@ -99,8 +99,8 @@ def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
         raise InputError(
             "this batch run has no results yet",
             where=folder,
-            fix="wait until the run ends; if it has already ended, run the same `fluents batch` command again, "
-            "but leave out `--part` if it contains this option",
+            fix="wait until the run ends. If it has already ended, run the same `fluents batch` command again; if you "
+            "used `--part`, leave it out",
         )
     connection = duckdb.connect(":memory:")
     paths = [store.of(shard.file) for shard in manifest.shards]
@@ -169,9 +169,12 @@ def _query_error(error: duckdb.Error, folder: str | Path | None = None) -> Query
     said = str(error).strip()
     first = said.splitlines()[0] if said else type(error).__name__
     repair = "run the same `fluents batch` command again: it repairs damaged files"
+    is_full = isinstance(error, duckdb.OutOfMemoryException)
     if folder is not None:
-        fix = None if isinstance(error, duckdb.OutOfMemoryException) else repair
+        fix = "free some memory, then run this command again" if is_full else repair
         return QueryError(f"cannot read the results: {first}", where=folder, fix=fix)
+    if is_full:
+        return QueryError(first, fix="free some memory, or run a query that needs less memory")
     if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):  # of the SQL, or of a damaged file
         return QueryError(first, fix=f"correct the SQL; if a file of the results is damaged, {repair}")
     return QueryError(first, fix=f"correct the SQL, or give the name of a view: {', '.join(VIEWS)}")

@@ -189,7 +189,7 @@ class WorkerPool:
                 raise WorkerError(
                     f"{self._unready} workers in a row failed to start. The last worker {why}",
                     fix="if workers are killed, there may be too little memory: lower `workers` or `at_once`; if they "
-                    "use more memory than `memory` allows, raise it",
+                    "use more memory than `memory` allows, raise `memory`",
                 )
         if seat.task is not None:
             self._again.append(self._learnt(seat.task, why, at_fault))
@@ -202,7 +202,7 @@ class WorkerPool:
                 f"more than {MAX_LOSSES} workers died or hung on the same shard. The last worker {why}",
                 where=task.file,
                 fix="if workers are killed, there may be too little memory: lower `workers` or `at_once`; if they "
-                "use more memory than `memory` allows, raise it; if they hang, raise `timeout`",
+                "use more memory than `memory` allows, raise `memory`; if they hang, raise `timeout`",
             )
         row = self._store.read_row(task.file) if task.alone else None
         if row is not None:

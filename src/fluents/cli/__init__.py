@@ -120,11 +120,19 @@ def _show_warning(
 
 def with_flags(message: str) -> str:
     """The message with parameters of library functions (`min_salience`) as the flags of this command."""
-    command: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(app)
+    command = root
     for word in sys.argv[1:]:
         command = getattr(command, "commands", {}).get(word, command)
-    flags = {
+    flags = _flags(command)
+    if command.name == "track":  # at an endpoint it works like track-llm, which has more options
+        more = _flags(root.commands["track-llm"]).items()
+        flags = {name: f"{flag} of `fluents track-llm`" for name, flag in more} | flags
+    return re.sub(r"`(\w+)`", lambda found: flags.get(found[1]) or found[0], message)
+
+
+def _flags(command: Any) -> dict[str, str]:
+    return {
         option.name: max(option.opts, key=len) if option.param_type_name == "option" else option.name.upper()
         for option in command.params
     }
-    return re.sub(r"`(\w+)`", lambda found: flags.get(found[1]) or found[0], message)

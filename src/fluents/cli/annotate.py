@@ -273,8 +273,8 @@ def export(
         Literal["fluents", "openpi", "openpi-c", "openpi2", "history"],
         typer.Option(
             help="What to write. fluents: the annotated procedures as traces, in JSONL. openpi, openpi-c, openpi2: "
-            "the same, in the format of that dataset (for openpi, a zip archive of four files). history: "
-            "every answer, with its author and time."
+            "the same, in the format of the dataset with this name (for openpi, a zip archive of four files). "
+            "history: every answer, with its author and time."
         ),
     ] = "fluents",
     pseudonymous: Annotated[
@@ -289,9 +289,9 @@ def export(
     ] = "-",
     store: StoreOption = None,
 ) -> None:
-    """Write the current results of a project to a file.
+    """Export the current results of a project.
 
-    With `--format history`, write every answer instead. `fluents annotate import` creates a new project from such a
+    With `--format history`, export every answer instead. `fluents annotate import` creates a new project from such a
     file.
 
     Example: `fluents annotate export soups --format openpi-c -o soups.jsonl`

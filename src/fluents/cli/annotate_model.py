@@ -127,7 +127,7 @@ def model(
     are left to other annotators.
 
     An embedded model can work in the stages author, audit, correct, entities, attributes, expansions and salience. A
-    language model at --base-url can work in all stages.
+    language model at --base-url can work in all stages. `fluents annotate new --help` explains the stages.
 
     You can stop with Ctrl-C. To be able to continue later, use --token-file.
 

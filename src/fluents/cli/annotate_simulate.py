@@ -70,7 +70,7 @@ def simulate(
 
     The simulated annotators know the right answers, but make errors: --miss, --invent and --flip say how often. For
     each stage, the command prints how well the annotators agree. For stages that add or remove changes, steps or
-    procedures, it also prints the precision and recall of those that are left after the stage.
+    procedures, it also prints the precision and recall of what is left after the stage.
 
     Some stages remove wrong procedures, steps or changes. To test these stages, the command first adds wrong ones, in
     the same proportions as in OpenPI: 15 % of the procedures, 7.4 % of the steps and 32 % of the changes. If the

@@ -50,7 +50,8 @@ def ask(
     method: Annotated[
         Literal["offline", "prompted"],
         typer.Option(
-            help="offline: use the built-in method, without a language model. prompted: use the language model --model."
+            help="offline: use the built-in method, without a language model. prompted: use the language model given "
+            "by --model."
         ),
     ] = ("offline"),
     traces: Annotated[
@@ -66,12 +67,14 @@ def ask(
 ) -> None:
     """Ask a yes-or-no question about a procedure: how likely is “yes” after each step?
 
-    The command gives an answer before the first step, and one after each step. An answer is a number from 1 (“yes” is
-    almost impossible) to 5 (“yes” is almost certain), or “cannot tell”, with a reason and the changes that support it.
-    If SOURCE contains no traces, an embedded model tracks it first, unless --states is none or --traces is given.
+    The command gives one answer for the time before the first step, and one for the time after each step. An answer is
+    a number from 1 (“yes” is almost impossible) to 5 (“yes” is almost certain), or “cannot tell”. Each answer comes
+    with a reason and with the changes that support the answer. If SOURCE contains no traces, an embedded model tracks
+    it first, unless --states is none or --traces is given.
 
-    The dataset crepe contains events instead of questions. For each step and event, the answer is “more likely”, “less
-    likely”, “no change” or “cannot tell”. To score such answers, use `fluents eval crepe`.
+    The dataset crepe contains events instead of questions. For each event, the command says how each step changes the
+    likelihood of the event: “more likely”, “less likely”, “no change” or “cannot tell”. To score such answers, use
+    `fluents eval crepe`.
 
     Example: `fluents ask windy.txt "Can she see what is in the room?"`
 

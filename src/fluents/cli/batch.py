@@ -60,7 +60,8 @@ class BatchTracker:
         typer.Option(
             metavar="N",
             min=1,
-            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1.",
+            help="Sample N answers per step, and keep the changes on which the answers agree. Default: 1, but more "
+            "with some adapters.",
         ),
     ] = None
     max_changes: Annotated[
@@ -86,8 +87,8 @@ class BatchTracker:
             min=1,
             max=256,
             help="With an embedded model: number of procedures that each worker tracks at the same time. With an "
-            "endpoint: number of requests that each worker sends at the same time. Default: 16 for base, otherwise 8. "
-            "With an embedded model and --samples above 1, the default is 1.",
+            "endpoint: number of requests that each worker sends at the same time. Default: 1 if an embedded model "
+            "samples several answers per step, otherwise 16 for the model base and 8 for all other models.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed. Default: 1.")] = None
@@ -118,8 +119,8 @@ class WorkerOptions:
         typer.Option(
             metavar="N",
             min=1,
-            help="Number of workers. Default: with --engine local, 1 for an embedded model or a --checkpoint, or "
-            "the value of --gpu-workers if it is higher; in all other cases, one per core.",
+            help="Number of workers. Default: one per core. With --engine local and an embedded model or a "
+            "--checkpoint, the default is 1, or the value of --gpu-workers if that is higher.",
         ),
     ] = None
     gpu_workers: Annotated[
@@ -175,7 +176,7 @@ def batch(
         ),
     ] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Process the failed procedures of an earlier run again.")
+        bool, typer.Option("--retry-failed", help="Retry the procedures that failed in an earlier run.")
     ] = False,
     dry_run: Annotated[
         bool,

@@ -21,7 +21,7 @@ def canonicalise(
         Literal["offline", "prompted", "verified"],
         typer.Option(
             help="How to cluster names. offline: with the built-in method, without a language model. prompted: "
-            "with the language model --model. verified: with the built-in method, but the language model "
+            "with the language model given by --model. verified: with the built-in method, but the language model "
             "checks doubtful pairs of entity names."
         ),
     ] = "offline",
@@ -73,7 +73,7 @@ def canonicalise(
     to: OutputOptions,
     options: ModelOptions,
 ) -> None:
-    """Join names that mean the same entity or attribute into clusters, and choose one name for each cluster.
+    """Find names for the same entity or attribute, join them into clusters, and choose one name for each cluster.
 
     For example, “pan” and “the frying pan” can be two names of one entity. The command adds the clusters to each trace.
     The changes keep their wording.
@@ -146,8 +146,9 @@ def expand(
     If you add paraphrases to the gold, `fluents eval schemata` and `fluents eval complete` also accept predictions that
     use these paraphrases.
 
-    Before you add paraphrases, run `fluents canonicalise`, which clusters names that mean the same. The paraphrases
-    come from a language model (--model), or from the names in a dataset (--vocabulary).
+    Before you add paraphrases, run `fluents canonicalise` on the traces: it joins names for the same entity or
+    attribute into clusters. The paraphrases come from a language model (--model), or from the names in a dataset
+    (--vocabulary).
 
     Example: `fluents expand named.jsonl --vocabulary openpi:train -o expanded.jsonl`
 

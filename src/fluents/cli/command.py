@@ -187,9 +187,9 @@ class ScoredSalient(Salient):
         typer.Option(
             metavar="NAME",
             help="With --min-salience or --top: use the salience ratings by NAME, a person or a program. For example, "
-            "A1 is an annotator of OpenPI2.0. Required if a procedure has ratings by several raters. If a "
-            "predicted procedure has no ratings by NAME, it is rated with the built-in method of `fluents salience`. "
-            "If a gold procedure has none, all its changes are scored.",
+            "A1 is an annotator of OpenPI2.0. Required if a procedure has ratings by several raters. If a procedure in "
+            "the predictions has no ratings by NAME, the built-in method of `fluents salience` rates its entities. If "
+            "a procedure in the gold has no ratings by NAME, all its changes are scored.",
         ),
     ] = None
 

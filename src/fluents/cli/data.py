@@ -96,7 +96,7 @@ def get(
 def stats(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Datasets to count, such as openpi (see `fluents data list`). Default: all."),
+        typer.Argument(help="Names of datasets, such as openpi (see `fluents data list`). Default: all."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -102,8 +102,8 @@ def schemata(sides: Sides, by: ByTopic = None, as_json: AsJson = False, *, salie
     """Score pairs of entity and attribute (schemata), without their states, as in OpenPI2.0 (2024).
 
     The global scores compare each predicted pair with the gold pairs of the whole procedure. The local scores compare
-    it with the gold pairs of the same step. If the gold has paraphrases (see `fluents expand`), the scores marked +exp
-    also accept these.
+    it with the gold pairs of the same step. If the gold contains paraphrases of names (see `fluents expand`), the
+    scores marked +exp accept these too.
 
     Example: `fluents eval schemata --gold openpi2:dev --pred mine.jsonl`
 
@@ -118,8 +118,8 @@ def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient:
     """Score the states before and after each change, as in OpenPI2.0 (2024).
 
     The predictions should have the same entities and attributes as the gold. To make such predictions, use `fluents
-    track-llm --pairs`. A prediction is right if both states are right. The score “first wording” accepts only the first
-    gold wording of a state. The score “any wording” accepts every gold wording.
+    track-llm --pairs`. A prediction is right if both states are right. The gold can contain a state in several
+    wordings. The score “first wording” accepts only the first one. The score “any wording” accepts all of them.
 
     Example: `fluents eval states --gold openpi2:ranked-dev --pred mine.jsonl`
 
@@ -133,7 +133,7 @@ def states(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient:
 def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salient: ScoredSalient) -> None:
     """Score complete changes, as in OpenPI2.0 (2024): entity, attribute and both states must be right.
 
-    If the gold has paraphrases (see `fluents expand`), the scores marked +exp also accept these.
+    If the gold contains paraphrases of names (see `fluents expand`), the scores marked +exp accept these too.
 
     Each change is compared as a sentence. In compat mode, a prediction is right only if a gold sentence contains it
     word for word. Gold sentences end in “after”, but the sentences of fluents end in “afterwards”, so in compat mode no
@@ -165,7 +165,8 @@ def bertscore(
         bool,
         typer.Option(
             "--expanded",
-            help="With --of schemata or complete: also accept the paraphrases in the gold (see `fluents expand`).",
+            help="With --of schemata or complete: also accept the paraphrases of names in the gold (see `fluents "
+            "expand`).",
         ),
     ] = False,
     encoder: Annotated[
@@ -209,7 +210,7 @@ def clustering(
     ] = "openpi2-outputs:clusters",
     mode: ModeOption = "compat",
     level: Annotated[
-        Level, typer.Option(help="Clusters to score: the clusters of entities or of attributes.")
+        Level, typer.Option(help="Score the clusters of entities or the clusters of attributes.")
     ] = "entities",
     as_json: AsJson = False,
 ) -> None:
@@ -222,8 +223,8 @@ def clustering(
 
     --pred can be a file, or one of these names:
 
-    - `openpi2-outputs:clusters`: the clusters of a language model (the default)
-    - `openpi2-outputs:votes`: the answers of the same model, combined by a vote
+    - `openpi2-outputs:clusters`: the clusters that a language model made (the default)
+    - `openpi2-outputs:votes`: clusters from several runs of the same model, combined by a vote
     - `offline`: the built-in method of `fluents canonicalise`, cross-validated (only with the default gold)
     - `same-words`: a baseline that joins only names with the same words (only with the default gold)
     - `single`: a baseline that joins no names (only with the default gold)
@@ -260,7 +261,7 @@ def readers(
       similarity, from 0 to 1.
     - entities, pairs: the F1 of entities, and of pairs of entity and attribute
     - consistency: how often a change starts from the state in which the previous change of the same attribute ended
-    - calibration: how much the confidence of changes differs from the share of changes that are right
+    - calibration: how much the tracker's confidence in its changes differs from the share of them that are right
 
     Example: `fluents eval readers --gold fluents:test --pred mine.jsonl`
     """
@@ -308,7 +309,7 @@ def compare(
 
     Prints the scores, their difference with its 95 % confidence interval, and the p-values of two tests: paired
     bootstrap and approximate randomisation. The options --embedder and --threshold work only with --metric cluster.
-    With --metric readers, --mode has another meaning (see `fluents eval readers`), but its default here is compat.
+    With --metric readers, --mode has the meaning that it has in `fluents eval readers`, but not the same default.
 
     Example: `fluents eval compare mine.jsonl openpi:gpt2-test --gold openpi:test`
     """

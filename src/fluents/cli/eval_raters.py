@@ -109,8 +109,8 @@ def agreement(
 ) -> None:
     """Measure how well raters of salience, or the annotators of a project, agree.
 
-    Prints the share of cases in which all agree, and Krippendorff's alpha. Alpha is 1 for perfect agreement, and 0 for
-    agreement no better than chance. For projects, see `fluents annotate`.
+    Prints how often all of them agree (as a share), and Krippendorff's alpha. Alpha is 1 for perfect agreement, and 0
+    for agreement no better than chance. For projects, see `fluents annotate`.
 
     Example: `fluents eval agreement --gold openpi2:dev --raters A1,A2`
 
@@ -134,8 +134,9 @@ def judgements(
         str,
         typer.Argument(
             help="Judgements to score. A file: a form that you filled in. davinci, gpt-3.5: judgements from "
-            "OpenPI2.0 about the answers of that language model. expansions: judgements from OpenPI2.0 about "
-            "paraphrases. With --form, SOURCE is a file of predictions to judge."
+            "OpenPI2.0 about the answers of this language model. expansions: judgements from OpenPI2.0 about its "
+            "paraphrases of entity and attribute names, which a language model wrote. With --form, SOURCE is a file "
+            "of predictions to judge."
         ),
     ],
     form: Annotated[
@@ -146,10 +147,10 @@ def judgements(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute scores from human judgements of predictions: those of OpenPI2.0, or your own.
+    """Compute scores from human judgements: the judgements published with OpenPI2.0, or your own.
 
-    To judge predictions yourself, write a blank form with --form. For each change, enter yes or no in the column
-    “hallucinated”. Then run the command again with the form as SOURCE.
+    To judge predictions yourself, write a blank form with --form. For each change, enter yes in the column
+    “hallucinated” if the change is made up, and no otherwise. Then run the command again with the form as SOURCE.
 
     Example: `fluents eval judgements davinci`
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PANEL = "Language model"
 BASE_URL_HELP = (
-    "URL of the OpenAI-compatible endpoint that runs the language model --model. Default: "
+    "URL of the OpenAI-compatible endpoint that runs the language model given by --model. Default: "
     "$OPENAI_BASE_URL if set, otherwise the URL of OpenAI."
 )
 MAX_REASON = 200

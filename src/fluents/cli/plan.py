@@ -48,14 +48,15 @@ def plan(
         str | None,
         typer.Option(
             help='States to reach, such as "soup hot, bowl full". Default: the final states of all entities with a '
-            "salience of at least --min-salience. With --method prompted: any text; default: the goal of the procedure."
+            "salience of at least --min-salience. With --method prompted, the goal can be any text, and the default is "
+            "the goal of the procedure."
         ),
     ] = None,
     method: Annotated[
         Literal["compiled", "prompted"],
         typer.Option(
-            help="compiled: fluents derives the PDDL from the trace. prompted: the language model --model writes "
-            "the PDDL."
+            help="compiled: fluents derives the PDDL from the trace. prompted: the language model given by --model "
+            "writes the PDDL."
         ),
     ] = "compiled",
     min_salience: Annotated[
@@ -64,8 +65,8 @@ def plan(
             metavar="X",
             min=0,
             max=5,
-            help="For the default --goal of --method compiled, and for the prompt of --method prompted: use only "
-            "entities with a salience of at least X, from 0 to 5.",
+            help="Use only entities with a salience of at least X, from 0 to 5. With --method compiled, this applies "
+            "to the default --goal; with --method prompted, to the prompt.",
         ),
     ] = 4.0,
     salience_rater: Annotated[
@@ -81,9 +82,9 @@ def plan(
         typer.Option(
             "--side-effects/--no-side-effects",
             show_default=False,
-            help="With --no-side-effects, ignore a change if the text of its step does not mention the entity that "
-            "changes, but the text of another step does. With --no-side-effects and --method prompted, show the model "
-            "only the text, without changes. Default: --side-effects.",
+            help="With --no-side-effects and --method compiled: if an entity is mentioned in the text of some steps, "
+            "ignore its changes in all other steps. With --no-side-effects and --method prompted: show the model only "
+            "the text, without changes. Default: --side-effects.",
         ),
     ] = True,
     order: Annotated[

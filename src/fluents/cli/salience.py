@@ -25,7 +25,8 @@ def salience(
     method: Annotated[
         Literal["offline", "prompted"],
         typer.Option(
-            help="offline: use the built-in method, without a language model. prompted: use the language model --model."
+            help="offline: use the built-in method, without a language model. prompted: use the language model given "
+            "by --model."
         ),
     ] = ("offline"),
     form: Annotated[

@@ -31,18 +31,19 @@ ModeOption = Annotated[
     Mode,
     typer.Option(
         "--mode",
-        help="compat: compute metrics as the published code does, including its errors, to compare scores "
-        "with those in papers. strict: correct these errors.",
+        help="compat: compute metrics as the published code does, including its errors, so that you can compare "
+        "the scores with those in papers. strict: correct these errors.",
     ),
 ]
 _TOPIC = (
-    "Also score parts of the data separately. topic: each topic. seen: topics that are in the training set, and topics "
-    "that are not."
+    "Also score parts of the data separately. topic: each topic. seen: topics that are in the training set of OpenPI, "
+    "and topics that are not."
 )
 _POSITION = f"{_TOPIC} position: first steps, second steps, and so on."
 _ANY = (
-    f"{_POSITION} mentioned: entities that the text mentions up to the current step, and entities that it does not. "
-    "modality: changes by annotators who saw an image of the step, and by annotators who did not."
+    f"{_POSITION} mentioned: changes of entities that the text mentions up to the current step, and changes of other "
+    "entities. modality: all predictions, first against the gold of annotators who saw an image of the step, then "
+    "against the gold of annotators who did not."
 )
 ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, typer.Option("--by", help=_ANY)]
 ByStep = Annotated[Literal["topic", "seen", "position"] | None, typer.Option("--by", help=_POSITION)]
@@ -67,8 +68,8 @@ class EmbedderChoice:
         str,
         typer.Option(
             metavar="NAME",
-            help="Model that measures how similar two changes are, to cluster changes: wordllama-256, or a "
-            "sentence-transformers model such as all-MiniLM-L6-v2.",
+            help="Model that measures how similar changes are, so that similar changes form clusters: wordllama-256, "
+            "or a sentence-transformers model such as all-MiniLM-L6-v2.",
         ),
     ] = "wordllama-256"
     threshold: Annotated[

@@ -19,8 +19,8 @@ TERMS = (
     Term(
         "Change, entity, attribute, state",
         r"[Cc]hange|[Ee]ntit|[Aa]ttribute|[Ss]tates?\b",
-        "an attribute of an entity goes from one state to another. For example, the temperature of the oil goes from "
-        "cold to hot: the entity is oil, the attribute is temperature, and the states are cold and hot.",
+        "in a change, an attribute of an entity goes from one state to another. For example, the temperature of the "
+        "oil goes from cold to hot: the entity is oil, the attribute is temperature, and the states are cold and hot.",
     ),
     Term("Trace", r"[Tt]races?\b", "a procedure with its changes. `fluents track` writes traces."),
     Term("Salience", "[Ss]alien", "how much an entity matters, from 0 (not at all) to 5."),
@@ -43,7 +43,8 @@ TERMS = (
     Term(
         "Dataset split",
         r"\b[Ss]plits?\b",
-        "a part of a dataset. For example, openpi:dev is the split dev of the dataset openpi. See `fluents data list`.",
+        "a part of a dataset. For example, openpi:dev is the split dev of the dataset openpi. For a list of "
+        "all splits, run `fluents data list`.",
     ),
     Term(
         "Gold and predictions",

@@ -117,9 +117,7 @@ class SamplingOptions:
     ] = None
     max_changes: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help="Keep at most N changes per step. Default: depends on the model and --samples."
-        ),
+        typer.Option(metavar="N", min=1, help="Keep at most N changes per step. Default: depends on --samples."),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed. Default: 1.", show_default=False)] = 1
 
@@ -137,6 +135,12 @@ class EmbeddedSamplingOptions(SamplingOptions):
             "with --setting and with some adapters.",
         ),
     ] = None
+    max_changes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Keep at most N changes per step. Default: depends on the model and --samples."
+        ),
+    ] = None
 
 
 @with_options
@@ -147,7 +151,8 @@ def track(
         typer.Option(
             metavar="NAME",
             help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
-            "model at --base-url. Default: the model of --adapter, else $FLUENTS_MODEL, else base.",
+            "model at --base-url. Default: the model of --adapter if given, otherwise $FLUENTS_MODEL if set, otherwise "
+            "base.",
         ),
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None,
@@ -163,8 +168,9 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Preset for the metrics of OpenPI and OpenPI-C, not for human readers: openpi, openpi-c, "
-            "openpi-clusters or openpi-c-clusters. Uses the model tiny. Repeats changes in many wordings.",
+            help="Preset for high scores in the metrics of OpenPI and OpenPI-C: openpi, openpi-c, openpi-clusters or "
+            "openpi-c-clusters. All presets use the model tiny. Their output is not for human readers, because it "
+            "repeats changes in several wordings.",
         ),
     ] = None,
     min_confidence: Annotated[
@@ -173,7 +179,8 @@ def track(
             metavar="X",
             min=0,
             max=1,
-            help="Drop changes whose confidence (0 to 1) is below X. Default: depends on the model.",
+            help="With an embedded model: drop changes whose confidence (0 to 1) is below X. Default: depends on the "
+            "model.",
         ),
     ] = None,
     replay: Annotated[
@@ -215,8 +222,10 @@ def track(
                 fix=f"leave out `model` or `{given[0]}`",
             )
         from fluents.cli.track_llm import LlmOptions, track_with_llm
+        from fluents.trackers.llm.tracker import naming_embedded_models
 
-        track_with_llm(LlmOptions(), ModelOptions(model=model, base_url=base_url), sampling, inputs, salient, to)
+        with naming_embedded_models():
+            track_with_llm(LlmOptions(), ModelOptions(model=model, base_url=base_url), sampling, inputs, salient, to)
         return
     wanted, skipped = inputs.read(to.output, to.html)
     chosen: dict[str, Any] = {"setting": setting, "adapter": adapter}

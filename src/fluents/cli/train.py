@@ -82,7 +82,7 @@ class AdapterOptions:
             min=0,
             max=1,
             help="With --prompt steps: share (0 to 1) of examples whose changes are in alphabetical order. "
-            "Such examples prepare the model for tracking with one answer per step. Default: 0.3.",
+            "Such examples prepare the model for tracking with one answer per step instead of several. Default: 0.3.",
         ),
     ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
@@ -252,15 +252,15 @@ def sample(
         typer.Option(
             metavar="NAME",
             help="LoRA adapter for the embedded model: both, both-2 or openpi-c (see `fluents weights list`), or the "
-            "GGUF file of an adapter that was trained with --prompt steps.",
+            "GGUF file of an adapter from `fluents train adapter --prompt steps`. The adapter determines the model.",
         ),
     ] = "both",
     style: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Style of the answers, if the adapter was trained with several. plain: no special style. clean: "
-            "like the annotations of OpenPI-C. sorted: changes in alphabetical order, without repetition. "
+            help="Style of the answers, if the adapter was trained with several styles. plain: no special style. "
+            "clean: like the annotations of OpenPI-C. sorted: changes in alphabetical order, without repetition. "
             "'clean sorted': clean and sorted. Default: depends on the adapter and --temperature.",
         ),
     ] = None,

@@ -33,9 +33,9 @@ class NeuralModelOptions:
     system: Annotated[
         SystemName,
         _MODEL(
-            help="System to train. baseline: a model without additions. concat-states: the input contains past "
-            "changes. emem: an entity memory stores past changes. econd: the model predicts the changes of "
-            "one entity at a time. emem+econd: both."
+            help="System to train. baseline: a model without additions. concat-states: the input also contains the "
+            "changes of earlier steps. emem: an entity memory stores the changes of earlier steps. econd: the model "
+            "predicts the changes of one entity at a time. emem+econd: emem and econd combined."
         ),
     ] = "baseline"
     style: Annotated[
@@ -127,7 +127,12 @@ def neural(
             "dataset. Without validation data, the last epoch is kept.",
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N procedures. Default: all.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Use only the first N training procedures and the first N validation procedures. Default: all."
+        ),
+    ] = None,
     tensorboard: Annotated[
         bool,
         typer.Option(

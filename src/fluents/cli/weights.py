@@ -90,7 +90,7 @@ def get(
 def remove(name: Annotated[str, typer.Argument(help="Model: tiny, small or base.")]) -> None:
     """Delete the weights of an embedded model from this machine.
 
-    Also deletes files that fluents made from these weights, and unfinished downloads of them.
+    Also deletes unfinished downloads of these weights, and all files that fluents made from the weights.
 
     Example: `fluents weights remove small`
     """
@@ -101,7 +101,7 @@ def remove(name: Annotated[str, typer.Argument(help="Model: tiny, small or base.
 
 @app.command()
 def path(name: Name = None) -> None:
-    """Print where the file of an embedded model or an adapter is on this machine.
+    """Print the path of the file of an embedded model or an adapter.
 
     Example: `fluents weights path small`
     """

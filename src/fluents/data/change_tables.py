@@ -124,8 +124,8 @@ class _Table:
                     attribute=attribute,
                     before=row.get("before", ""),
                     after=row.get("after", ""),
-                    confidence=_number(row.get("confidence", "")),
-                    support=_number(row.get("support", "")),
+                    confidence=_number(row, "confidence"),
+                    support=_number(row, "support"),
                     mentioned=_TRUTH.get(row.get("mentioned", "").lower()),
                 )
             )
@@ -171,11 +171,13 @@ def _text(value: Any, name: str, where: str) -> str:
     raise InputError(f"{name!r} must be a string or a number, found {json_type(value)}", where=where)
 
 
-def _number(text: str) -> float | None:
+def _number(row: Mapping[str, str], name: str) -> float | None:
+    text = row.get(name, "")
     try:
         return None if text.lower() in _NOTHING else float(text)
     except ValueError:
-        raise InputError(f"expected a number, found {text[:40]!r}") from None
+        what = f"the {name} must be a number, not {text[:40]!r}"
+        raise InputError(what, fix="write a number, or leave this cell empty") from None
 
 
 def _step(text: str) -> int:

@@ -16,6 +16,10 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 MAX_KEY = 10_000
 
 
+class MissingKeyError(InputError):
+    """No API key for OpenAI's own endpoint, which is asked where no other is named."""
+
+
 def checked_url(address: str) -> str:
     """The address of an endpoint as it is used everywhere: without a slash at the end."""
     fix = "give an address such as https://api.openai.com/v1 or http://127.0.0.1:8080/v1"
@@ -26,15 +30,16 @@ def checked_url(address: str) -> str:
         usable = False
     if not usable:
         raise EndpointError("invalid endpoint address", where=address[:200], fix=fix)
+    key = "If the endpoint requires an API key, put the key in a file, and give this file as `key_file`"
     if parts.username or parts.password:
         raise EndpointError(
             "the endpoint address must not contain a user name or password",
-            fix=f"put the API key in a file, give this file as `key_file`, and {fix}",
+            fix=f"{fix}. {key}",
         )
     if parts.query or parts.fragment:  # often a key, and requests go to other places below the address
         raise EndpointError(
             "the endpoint address must not contain ? or #",
-            fix=f"put an API key in a file, give this file as `key_file`, and {fix}",
+            fix=f"{fix}. {key}",
         )
     return address.strip().rstrip("/")
 
@@ -69,9 +74,9 @@ def find_key(base_url: str, *, file: str | Path | None = None, variable: str | N
         return None
     key = os.environ.get(KEY_VARIABLE)
     if not key and base_url == OPENAI:
-        raise InputError(
+        raise MissingKeyError(
             f"no API key for {base_url}",
-            fix=f"export {KEY_VARIABLE}=…, give a `key_file`, or give the `base_url` of an endpoint that needs no key",
+            fix=f"export {KEY_VARIABLE}=…, or give the `base_url` of an endpoint that needs no key",
         )
     return _checked_key(key, f"${KEY_VARIABLE}") if key else None
 

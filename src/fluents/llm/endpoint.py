@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from fluents.errors import InputError
 from fluents.llm.cache import Cache, question_key
-from fluents.llm.credentials import OPENAI, checked_url, is_loopback
+from fluents.llm.credentials import KEY_VARIABLE, OPENAI, checked_url, is_loopback
 from fluents.llm.question import CutAnswer, EndpointError, NoAnswerError, Question
 from fluents.llm.transport import bounded_client, could_not_connect
 from fluents.llm.usage import Meter, Usage
@@ -226,8 +226,11 @@ class Endpoint:
 
     def _fix(self, status: int) -> str:
         if status in (401, 403):
-            wanted = "this endpoint requires an API key: give `key_file` or `key_variable`"
-            return "check the API key" if self._key.get_secret_value() else wanted
+            if self._key.get_secret_value():
+                return "check the API key"
+            is_secure = self.base_url.startswith("https:")  # the key in KEY_VARIABLE goes nowhere else
+            export = f"export {KEY_VARIABLE}=…, or " if is_secure else ""
+            return f"this endpoint requires an API key: {export}give `key_file` or `key_variable`"
         if status in (402, 429):  # 429 comes here only where a quota is used up
             return "check the credit of your account at this endpoint"
         if status == 404:

@@ -19,6 +19,8 @@ from fluents.scoring.score import RESAMPLES, Floats, Score, number, text_table
 
 FEWEST = 10
 """Procedures that a part of a score must have for intervals: fewer, drawn again and again, look surer than they are."""
+ROUNDING = 1e-6
+"""Differences of no more points say nothing: equal answers, summed in another order, differ in the last bits."""
 _NUMBERS_AT_ONCE = 4_000_000  # resamples × procedures held in memory together
 
 
@@ -206,5 +208,5 @@ def _percentiles(values: Floats, level: float) -> Interval:
 
 
 def _p_value(by_chance: Floats, observed: Floats) -> float:
-    as_large = np.abs(by_chance) >= np.abs(observed) - 1e-9  # equal sums need not be equal to the last bit
+    as_large = np.abs(by_chance) >= np.abs(observed) - ROUNDING
     return float((as_large.sum() + 1) / (len(by_chance) + 1))

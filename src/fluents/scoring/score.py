@@ -272,8 +272,8 @@ class Score:
 
 
 def number(value: float, decimals: int = 2) -> str:
-    """A number with so many decimals; – where there is none."""
-    return f"{value:.{decimals}f}" if math.isfinite(value) else "–"
+    """A number with so many decimals, without the sign of a zero; – where there is none."""
+    return f"{value:z.{decimals}f}" if math.isfinite(value) else "–"
 
 
 def text_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

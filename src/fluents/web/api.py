@@ -81,7 +81,6 @@ def server(web: Web, request: Request) -> ServerInfo:
         version=__version__,
         trackers=web.menu.trackers(),
         default_tracker=web.menu.default,
-        features={"ask": True, "plan": True},
         limits=Limits(body_bytes=web.rules.body_bytes, backup_bytes=web.backup_bytes, queued_jobs=web.jobs.most),
         needs_token=bool(web.rules.tokens),
         signed_in=request.state.signed_in,

@@ -142,10 +142,11 @@ class Guard:
         host = _host_name(headers.get("host", ""))
         if is_loopback_host(host) or host in self._rules.hosts or (self._rules.any_address and _is_address(host)):
             return
+        other = "the IP address of the server" if self._rules.any_address else "localhost"
         raise RefusedError(
             403,
             f"unknown host name {host[:100]!r}",
-            "start the server with --allow-host NAME, or use its IP address instead of the name",
+            f"start the server with --allow-host NAME, or use {other} instead of this name",
         )
 
     def _check_origin(self, method: str, headers: Mapping[str, str]) -> None:

@@ -59,7 +59,6 @@ class ServerInfo(BaseModel):
     version: str
     trackers: list[TrackerInfo]
     default_tracker: str
-    features: dict[Literal["ask", "plan"], bool]
     limits: Limits
     needs_token: bool
     signed_in: bool

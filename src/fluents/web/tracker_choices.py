@@ -70,8 +70,10 @@ def tracker_menu(
     if name is not None and not is_embedded(name):
         from fluents.llm.credentials import find_key
         from fluents.llm.language_model import endpoint_url
+        from fluents.trackers.llm.tracker import naming_embedded_models
 
-        find_key(endpoint_url(base_url), file=key_file, variable=key_variable)  # an error now rather than in a job
+        with naming_embedded_models():  # an error now rather than in a job
+            find_key(endpoint_url(base_url), file=key_file, variable=key_variable)
         given = {"base_url": base_url, "key_file": key_file, "key_variable": key_variable}
         choices[name] = TrackerChoice(kind="endpoint", model=name, **given)
         return TrackerMenu(choices, name)

@@ -161,7 +161,7 @@ def _from_file(path: Path) -> Adapter:
     lists = ("styles", "data")
     missing = [f"fluents.{name}" for name, v in values.items() if not isinstance(v, list if name in lists else str)]
     if missing:
-        fix = f"{_TRAINED}; if it wrote this one, run the command again: it only rewrites the file"
+        fix = f"{_TRAINED}. If it wrote this one, run the training command again: it only rewrites the file"
         raise InputError(f"the metadata of this adapter does not contain {', '.join(missing)}", where=path, fix=fix)
     facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
     return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)

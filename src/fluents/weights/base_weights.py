@@ -243,8 +243,9 @@ def warn_if_memory_is_short(name: str, at_once: int = 1, workers: int = 1) -> No
         less += ["a lower `at_once`"] if at_once > 1 else []
         less += ["fewer `workers`"] if workers > 1 else []
         advice = f"; to save memory, use {' or '.join(less)}" if less else ""
+        several = f" with {workers} workers" if workers > 1 else ""
         warnings.warn(
-            f"the model {base.name} needs about {needed / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB "
+            f"the model {base.name}{several} needs about {needed / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB "
             f"are free, so tracking may be very slow{advice}",
             FluentsWarning,
             stacklevel=2,

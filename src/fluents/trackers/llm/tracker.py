@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 
 from fluents.data.file_formats import read_traces
 from fluents.errors import InputError
 from fluents.llm import LanguageModel, open_model
+from fluents.llm.credentials import MissingKeyError
 from fluents.records import Procedure, Provenance, Trace
 from fluents.text.names import mentioned, one_line
 from fluents.trackers import Listener, Tracker
@@ -175,6 +176,18 @@ def llm_tracker(
     return LlmTracker(model, settings, shots=shots, pairs=given)
 
 
+@contextmanager
+def naming_embedded_models() -> Iterator[None]:
+    """Around what opens a model that is no embedded one: its name may be meant for one, but be misspelt."""
+    try:
+        yield
+    except MissingKeyError as error:
+        from fluents.weights.base_weights import BASES
+
+        fix = f"{error.fix}; or set `model` to an embedded model: {', '.join(BASES)}"
+        raise InputError(error.what, where=error.where, fix=fix) from None
+
+
 def open_endpoint_tracker(
     model: str | LanguageModel,
     base_url: str | None = None,
@@ -185,7 +198,7 @@ def open_endpoint_tracker(
     at_once: int | None = None,
 ) -> LlmTracker:
     """A tracker that asks a language model behind an address, in the default form; answers are cached."""
-    with ExitStack() as stack:
+    with naming_embedded_models(), ExitStack() as stack:
         opened = stack.enter_context(open_model(model, base_url))
         if at_once is not None:
             opened = replace(opened, workers=at_once)

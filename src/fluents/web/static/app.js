@@ -56,7 +56,7 @@ async function show(instead = false) {
     const misspelt = error.where?.startsWith("path.") || error.where?.startsWith("query.");
     page.replaceChildren(h("h1", {}, error.status === 404 ? "This is not here any more" : "This cannot be shown"));
     explain(misspelt ? { what: "there is no page at this address", fix: "look for the text in the library" } : error, page);
-    page.append(h("p.actions", {}, button("Try again", () => show()), h("a", { href: "/" }, "Start anew")));
+    page.append(h("p.actions", {}, button("Try again", () => show()), h("a", { href: "/" }, "Go to the start page")));
   }
   const chosen = instead ? [...content.querySelectorAll(".toolbar input")] : [];
   for (const { id, value, checked } of chosen) {

@@ -25,7 +25,7 @@ export async function showComparison(page, ids, app) {
   );
 }
 
-const MEANINGS = { soft: "changes, in any words", entities: "entities", pairs: "entities with attributes" };
+const MEANINGS = { soft: "changes, whatever their wording", entities: "entities", pairs: "entities with attributes" };
 
 function scoreTable({ score, signature }) {
   const rows = Object.entries(score).filter(([name]) => name in MEANINGS);

@@ -104,7 +104,7 @@ export async function showDocument(page, id, app) {
 
   page.append(
     h("header.lead", {}, h("h1", {}, "Are these the steps?"),
-      h("p", {}, `${counted(kept.read_steps.length, "step")} ${kept.read_steps.length === 1 ? "was" : "were"} read`, kept.name ? [" from ", h("bdi", {}, kept.name)] : "", ". Correct them if need be, then track them.")),
+      h("p", {}, `fluents found ${counted(kept.read_steps.length, "step")}`, kept.name ? [" in ", h("bdi", {}, kept.name)] : "", ". Correct the steps if necessary, then track their changes.")),
     ...kept.warnings.map((words) => h("p.warning", {}, words)),
     foreign(kept, app),
     h("div.columns", {},
@@ -120,7 +120,7 @@ export async function showDocument(page, id, app) {
   addEventListener("resize", fitAll);
   return () => {
     removeEventListener("resize", fitAll);
-    save().catch(() => tell("The last correction of the steps was not saved."));
+    save().catch(() => tell("Your last edit of the steps was not saved."));
   };
 }
 

@@ -37,7 +37,7 @@ export async function showHome(page, app) {
 
   async function keepFile(file) {
     const most = app.server.limits.body_bytes;
-    if (file.size > most) throw { what: `${file.name} has ${bytes(file.size)}; at most ${bytes(most)} can be read`, fix: "paste the part with the steps" };
+    if (file.size > most) throw { what: `the size of ${file.name} is ${bytes(file.size)}, but the limit is ${bytes(most)}`, fix: "paste the part with the steps" };
     const kept = await upload(`/documents/upload?name=${encodeURIComponent(file.name.slice(-200))}`, file);
     if (kept.documents.length > 1) return app.go("/?library");
     return app.go(kept.traces.length ? `/?trace=${kept.traces[0].id}` : `/?document=${kept.documents[0].id}`);
@@ -64,11 +64,11 @@ export async function showHome(page, app) {
   );
   form.append(
     h("div.actions", {}, read, h("label.button", { for: "file" }, "Open a file …"), picker,
-      h("span.examples", {}, isFirst ? "Nothing at hand? Take an example: " : "Examples: ", examples)),
+      h("span.examples", {}, isFirst ? "No text at hand? Try an example: " : "Examples: ", examples)),
     h("p.hint", { id: "text-help" }, 
       app.server.trackers.some((one) => one.kind === "endpoint")
-        ? "The text stays on this machine until you track it with a language model at an endpoint. "
-        : "The text stays on this machine. ",
+        ? "The text stays on the machine that runs fluents until you track it with a language model at an endpoint. "
+        : "The text stays on the machine that runs fluents. ",
       "You see the steps, and can correct them, before anything is tracked."),
   );
   form.addEventListener("submit", (event) => {
@@ -76,7 +76,7 @@ export async function showHome(page, app) {
     tried(async () => {
       if (!box.value.trim()) {
         box.focus();
-        throw { what: "there is no text yet", fix: "paste one, open a file, or take an example" };
+        throw { what: "there is no text yet", fix: "paste one, open a file, or choose an example" };
       }
       const kept = await post("/documents", { text: box.value });
       await app.go(`/?document=${kept.id}`);
@@ -103,10 +103,10 @@ export async function showHome(page, app) {
   put(
     page,
     h("header.lead", {}, h("h1", {}, "What changes, step by step"),
-      h("p", {}, "Give a text that tells how something is done. fluents reads its steps and says what each one changes: the pot, from cold to hot.")),
+      h("p", {}, "Paste a text that says how something is done. fluents finds its steps, and what each step changes: for example, the pot goes from cold to hot.")),
     isFirst
-      ? h("ol.way", { "aria-label": "How it works" }, h("li", {}, h("b", {}, "Text"), " paste or drop it"), h("li", {}, h("b", {}, "Steps"), " check what was read"),
-          h("li", {}, h("b", {}, "Changes"), " watch, then correct them"), h("li", {}, h("b", {}, "Table"), " download it"))
+      ? h("ol.way", { "aria-label": "How it works" }, h("li", {}, h("b", {}, "Text"), " paste or drop it"), h("li", {}, h("b", {}, "Steps"), " check and correct them"),
+          h("li", {}, h("b", {}, "Changes"), " watch them appear, then correct them"), h("li", {}, h("b", {}, "Table"), " download it"))
       : null,
     form,
   );

@@ -16,12 +16,12 @@ export async function showJob(page, id, app) {
   const bar = h("progress", { max: job.steps, value: job.done, "aria-label": "Steps tracked" });
   const words = h("p.facts", { role: "status" });
   const cancel = button("Cancel", async () => show(await post(`/jobs/${id}/cancel`)));
-  const resume = button("Go on", async () => {
+  const resume = button("Resume", async () => {
     show(await post(`/jobs/${id}/resume`));
     stop();
     stop = listen(id, told);
   }, { kind: "primary" });
-  const lost = h("p.warning", { role: "status", hidden: true }, "The connection to the server is lost. Trying again; what was tracked is kept.");
+  const lost = h("p.warning", { role: "status", hidden: true }, "The connection to the server is lost. Trying again. The finished steps are kept.");
   const head = h("header.lead", {}, h("h1", {}, h("bdi", {}, job.goal || "Tracking")), words, bar, h("p.actions", {}, cancel, resume, link(`/?document=${job.document}`, "Edit the steps")), lost);
   const place = h("div.trace", {});
   page.append(head, place);
@@ -39,7 +39,7 @@ export async function showJob(page, id, app) {
       queued: job.ahead ? `Waiting for ${counted(job.ahead, "earlier job")}` : "About to start",
       running: `${done}${left ? `, about ${duration(left)} left` : ""}`,
       done: "Done",
-      cancelled: `Cancelled after ${done}. What was tracked is kept.`,
+      cancelled: `Cancelled after ${done}. The finished steps are kept.`,
       failed: `Failed after ${done}: ${job.error ?? "no reason given"}`,
     }[job.state];
     if (job.state === "done") finish();

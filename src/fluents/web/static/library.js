@@ -30,7 +30,7 @@ export async function showLibrary(page, app) {
     else if (changes) results.append(h("h2", {}, changes.total ? counted(changes.total, "change") : "No changes"), foundList(changes, words));
     if (words && texts.total) results.append(h("h2", {}, counted(texts.total, "text")));
     if (texts.items.length) results.append(textList(texts, words, find));
-    else if (!words) results.append(h("div.empty", {}, h("p", {}, "Nothing here yet. Texts that you track are stored on this machine. You can find them here by their words, or by what happens in them, for example ", h("i", {}, "becomes hot"), "."), h("p", {}, link("/", "Give a first text"))));
+    else if (!words) results.append(h("div.empty", {}, h("p", {}, "Nothing here yet. Your texts are stored on the machine that runs fluents. You can search them here for words, or for a change, such as ", h("i", {}, "becomes hot"), "."), h("p", {}, link("/", "Add your first text"))));
   }
   box.addEventListener("input", () => {
     clearTimeout(timer);
@@ -40,7 +40,7 @@ export async function showLibrary(page, app) {
   const restore = h("input.unseen", { type: "file", id: "restore", async onchange() {
     try {
       const got = await upload("/restore", restore.files[0]);
-      tell(`Restored ${counted(got.documents, "text")} and ${counted(got.traces, "trace")}${got.skipped ? "; the rest was there already" : ""}.`);
+      tell(`Restored ${counted(got.documents, "text")} and ${counted(got.traces, "trace")}${got.skipped ? "; the library already had the rest" : ""}.`);
       await find();
     } catch (error) {
       explain(error, page);
@@ -50,13 +50,13 @@ export async function showLibrary(page, app) {
   page.append(
     h("header.lead", {}, h("h1", {}, "Library")),
     h("form.search", { role: "search", onsubmit: (event) => event.preventDefault() }, h("label", { for: "search" }, "Find "), box,
-      h("span.hint", {}, "Words of a text, or what happens: ", h("i", {}, "becomes hot"), ", ", h("i", {}, "was closed"), ".")),
+      h("span.hint", {}, "Words in a text, or a change: ", h("i", {}, "becomes hot"), ", ", h("i", {}, "was closed"), ".")),
     results,
     h("section.keep", {}, h("h2", {}, "Backup and training data"), h("p.actions", {},
       h("a.button", { href: address("/backup"), download: "" }, "Download a backup"),
       h("label.button", { for: "restore" }, "Restore a backup …"), restore,
       h("a.button", { href: address("/corrections/export"), download: "" }, "Download corrections as training data")),
-    h("p.hint", {}, "Restoring a backup adds what is missing and changes nothing else. The training data are the traces in which somebody judged or added changes, with all corrections. Changes that nobody judged are included as the model wrote them. To train a model on the file: ", h("code", {}, "fluents train adapter --data corrections.jsonl --out runs/mine"))),
+    h("p.hint", {}, "Restoring a backup adds the texts, traces and corrections that are missing here, and changes nothing else. The training data are the traces in which somebody judged or added changes, with all corrections. Changes that nobody judged are included as the model wrote them. To train a model on the file: ", h("code", {}, "fluents train adapter --data corrections.jsonl --out runs/mine"))),
   );
   await find();
   setTimeout(() => box.focus({ preventScroll: true }));

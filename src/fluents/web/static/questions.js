@@ -30,9 +30,9 @@ export function planPanel(id, trace) {
     answer.replaceChildren(h("div", {},
       h("p", {}, h("b", {}, OUTCOMES[found.status] ?? found.status), found.reason ? `: ${found.reason}` : "", ` (planner: ${found.planner})`),
       found.steps.length ? h("ol.plan", {}, found.steps.map((step) => h("li", { value: step }, trace.procedure.steps[step - 1] ?? ""))) : null,
-      found.steps.length ? h("p.hint", {}, `${counted(found.steps.length, "step")} of ${trace.procedure.steps.length}. The numbers are those of the steps in the text.`) : null,
+      found.steps.length ? h("p.hint", {}, `The plan uses ${found.steps.length} of the ${counted(trace.procedure.steps.length, "step")}. Each step keeps its number from the text.`) : null,
       found.unreachable.length ? h("p.hint", {}, "Cannot be reached: ", found.unreachable.map((fact) => Object.values(fact).join(" ")).join("; ")) : null,
     ));
   }, { kind: "primary" });
-  return h("section.panel-in", {}, h("p.hint", {}, "The steps become actions with conditions and effects. A planner then looks for steps that lead to the final states of the important entities."), h("p.actions", {}, find), answer);
+  return h("section.panel-in", {}, h("p.hint", {}, "The steps become actions with preconditions and effects. A planner then looks for steps that lead to the final states of the important entities."), h("p.actions", {}, find), answer);
 }

@@ -13,8 +13,8 @@ export async function showTrace(page, id, app) {
   const job = trace.job ? await get(`/jobs/${trace.job}`) : null;
   app.title(trace.procedure.goal || trace.procedure.id);
   const judged = h("span.judged", { role: "status" });
-  const lead = h("p.coach", {}, "Are the changes right? Mark each change ", h("b", {}, "✓"), " (right) or ", h("b", {}, "✗"), " (wrong), or put your own words beside it with ", h("b", {}, "✎"),
-    ". Add the changes that are missing. Then download the table.");
+  const lead = h("p.coach", {}, "Are the changes right? Mark each change as right (", h("b", {}, "✓"), ") or wrong (", h("b", {}, "✗"), "), or correct its words (", h("b", {}, "✎"),
+    "). Add the changes that are missing. Then download the changes as a table.");
   const place = h("div.trace", {}, toolbar, article);
   const changes = new Map(trace.shown.map((one) => [one.position, one]));
   const given = (body) => post(`/traces/${id}/corrections`, body);
@@ -128,7 +128,7 @@ export async function showTrace(page, id, app) {
   page.append(
     h("header.lead.trace-head", {}, h("h1", {}, h("bdi", {}, trace.procedure.goal || trace.procedure.id)),
       h("p.facts", {}, h("bdi", {}, trace.name), took, ", ", day(trace.created), " ", judged),
-      h("div.actions", {}, downloads(id, toolbar), compareMenu(id, trace, app), questionMenu(id, trace, app),
+      h("div.actions", {}, downloads(id, toolbar), compareMenu(id, trace, app), questionMenu(id, trace),
         link(`/?document=${trace.document}`, "Edit the steps"),
         button("Delete", async () => {
           if (!(await confirmed("Delete this trace?", "Delete it", "This also deletes your judgements on it. The text and its other traces are kept."))) return;
@@ -164,7 +164,7 @@ function wordsForm(words, label, keep, cancel) {
   return form;
 }
 
-const FORMATS = { csv: ["Table (CSV)", "for a spreadsheet"], html: ["Web page (HTML)", "the three views in one file"], jsonl: ["Record (JSONL)", "for fluents and other programs"], pddl: ["Planning domain (PDDL)", "for a planner"] };
+const FORMATS = { csv: ["Table (CSV)", "for a spreadsheet"], html: ["Web page (HTML)", "the three views in one file"], jsonl: ["Trace (JSONL)", "for fluents and other programs"], pddl: ["Planning domain (PDDL)", "for a planner"] };
 
 function downloads(id, toolbar) {
   const corrected = h("input", { type: "checkbox", checked: true });
@@ -210,7 +210,7 @@ export function menuOf(label, kind, ...children) {
 /** What a trace can be compared with: other traces of the same steps, of this text or another, or of a file. */
 function compareMenu(id, trace, app) {
   const list = h("ul", {});
-  const none = h("p.hint", { hidden: true }, "There is nothing to compare with yet. Track ", link(`/?document=${trace.document}`, "the same steps"), " with another model, or open a file with gold answers for them.");
+  const none = h("p.hint", { hidden: true }, "There is nothing to compare with yet. Track ", link(`/?document=${trace.document}`, "the same steps"), " with another model, or open a file with the correct changes.");
   const picker = h("input.unseen", { type: "file", id: "gold-file", async onchange() {
     try {
       const [file] = picker.files;
@@ -226,8 +226,8 @@ function compareMenu(id, trace, app) {
     }
     picker.value = "";
   } });
-  const menu = menuOf("Compare", "", h("section", {}, h("p.hint", {}, "This trace against:"), list, none,
-    h("p.actions", {}, h("label.button", { for: "gold-file" }, "A file with gold answers …"), picker)));
+  const menu = menuOf("Compare", "", h("section", {}, h("p.hint", {}, "Compare this trace with:"), list, none,
+    h("p.actions", {}, h("label.button", { for: "gold-file" }, "A file with the correct changes …"), picker)));
   menu.addEventListener("toggle", async () => {
     if (!menu.open || list.children.length) return;
     const { procedure, document: own } = trace;
@@ -241,11 +241,6 @@ function compareMenu(id, trace, app) {
   return menu;
 }
 
-function questionMenu(id, trace, app) {
-  const { ask, plan } = app.server.features;
-  const missing = "pip install 'fluents[plan]'";
-  return [
-    menuOf("Ask", "", ask ? questionPanel(id, trace) : h("p.hint", {}, "This server cannot answer questions.")),
-    menuOf("Plan", "", plan ? planPanel(id, trace) : h("p.hint", {}, "Planning is not installed. To install it: ", h("code", {}, missing))),
-  ];
+function questionMenu(id, trace) {
+  return [menuOf("Ask", "", questionPanel(id, trace)), menuOf("Plan", "", planPanel(id, trace))];
 }

@@ -4,7 +4,7 @@ import { counted, h } from "../elements.js";
 import { changeLine } from "./procedure.js";
 
 const REASONS = { obscure: "obscure", "other-step": "belongs to another step", mismatch: "the attribute does not fit the states", reader: "about the reader", factual: "not true" };
-const TYPES = { indirect: "an indirect effect", dimension: "another attribute", rewording: "only other words", wrong: "doubtful" };
+const TYPES = { indirect: "an indirect effect", dimension: "another attribute of a listed entity", rewording: "a listed change in other words", wrong: "doubtful" };
 const said = (is, yes, no) => h("b", {}, is ? yes : no);
 const changes = (all) => (all.length ? h("ul", {}, all.map((change) => h("li", {}, h("small", {}, `step ${change.step}: `), changeLine(change), change.type ? h("small", {}, ` (${TYPES[change.type] ?? change.type})`) : null))) : h("span.nothing", {}, "no changes"));
 const groups = (all) => h("ul", {}, all.map((group) => h("li", {}, group.join(" = "))));

@@ -20,7 +20,7 @@ export async function showAudit(page) {
 
   async function load() {
     const found = await get("/annotation/audit", { offset: next });
-    total.textContent = `${counted(found.total, "entry")}, newest first. Entries are never changed or deleted: to correct or undo an answer adds a new entry.`;
+    total.textContent = `${counted(found.total, "entry")}, newest first. Entries are never changed or deleted: correcting or undoing an answer adds a new entry.`;
     body.append(...found.items.map(row));
     next = found.next;
     more.hidden = next === null;

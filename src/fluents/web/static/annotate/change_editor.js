@@ -35,7 +35,7 @@ export function changeEditor({ step, known, words, own = null, label, typed, sav
     }
     boxes.before.classList.toggle("filled-in", isFilledIn);
     const found = contradictions(known.changes(), change, own);
-    notes.replaceChildren(...(found.length ? [h("span.conflict", {}, "≠ ", found.join("; "))] : isFilledIn ? [`The state before is filled in: it is the state after step ${last.step}.`] : []));
+    notes.replaceChildren(...(found.length ? [h("span.conflict", {}, "≠ ", found.join("; "))] : isFilledIn ? [`The state before this step is filled in: it is the state after step ${last.step}.`] : []));
     typed(change);
   }
   function submit() {

@@ -33,7 +33,7 @@ const CHOICES = {
 const same = (one, other) => JSON.stringify(Object.entries(one).sort()) === JSON.stringify(Object.entries(other ?? {}).sort());
 
 function facts({ steps, stative, passes }) {
-  const verbs = stative?.length ? `, and verbs of state instead of action: ${stative.join(", ")}.` : ", and no verbs of state (such as “know”).";
+  const verbs = stative?.length ? `, and verbs that express a state, not an action: ${stative.join(", ")}.` : ", and no verbs that express a state (such as “know”).";
   return h(`p.${passes ? "hint" : "warning"}`, {}, `This text has ${counted(steps, "step")}`, verbs, passes ? "" : " The automatic filter would leave it out.");
 }
 

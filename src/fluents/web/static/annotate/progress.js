@@ -121,9 +121,9 @@ function outcomeTables({ stage, kind, before, after, removed, tallies, coverage,
     ...Object.entries(removed).map(([what, count]) => [what.replace(/^(\w+): /, "removed $1s: "), String(count)]),
     ...Object.entries(tallies).map(([what, count]) => [TALLIES[what] ?? what, String(count)]),
     coverage === null ? null : ["share of all changes that were found before this stage", percent(coverage)],
-    anchoring ? ["influence of the draft on the people who corrected it (0 %: none; 100 %: their answers became the draft)", percent(anchoring.moved)] : null,
+    anchoring ? ["influence of the draft on the people who corrected it (0 %: none; 100 %: their answers became the same as the draft)", percent(anchoring.moved)] : null,
   ].filter(Boolean);
-  return [h("p.hint", {}, `What stage ${stage} (${kindName(kind)}) has changed so far: how many procedures, steps and changes there were before → after it, how many of them were removed for each reason, and how often each answer was given.`), table("Outcome", ["What", "Number"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
+  return [h("p.hint", {}, `This table shows what stage ${stage} (${kindName(kind)}) has changed so far: the number of procedures, steps and changes before → after the stage, how many of them were removed for each reason, and how often each answer was given.`), table("Outcome", ["What", "Number"], rows.map((row) => h("tr", {}, cells(...row)))), scoreTable(systems)].filter(Boolean);
 }
 
 function scoreTable(systems) {
