@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from fluents.batches.stages import BatchSettings, ShardTask, Stages
+from fluents.batches.stages import BatchSettings, ShardTask
 from fluents.batches.store import ShardStore
-from fluents.batches.worker import BEAT_SECONDS, Heart, told
+from fluents.batches.worker import BEAT_SECONDS, Heart, opened_stages, told
 from fluents.batches.workers import Event, ShardWorker, WorkerError
 from fluents.errors import FluentsError, needs_extra
 
@@ -37,7 +37,7 @@ class ShardActor:
         """Load what the stages need."""
         try:
             self._store = ShardStore(self._folder)
-            self._stages = Stages(BatchSettings.of(self._settings))
+            self._stages = opened_stages(self._settings)
         except (FluentsError, OSError) as error:
             return {"fatal": told(error)}
         return {"ready": True}

@@ -5,19 +5,20 @@ It ends with whoever started it. Lines out are {"ready"}, {"beat"}, {"done"} and
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from queue import SimpleQueue
 from typing import IO, Any
 
 from fluents.batches.stages import BatchSettings, ShardTask, Stages, memory_used
-from fluents.batches.store import ShardStore
+from fluents.batches.store import ShardStore, encode
 from fluents.errors import FluentsError
 
 BEAT_SECONDS = 0.5
@@ -73,7 +74,7 @@ def main() -> None:
             os.sched_setaffinity(0, order["cores"])
     try:
         store = ShardStore(order["folder"])
-        stages = Stages(BatchSettings.of(order["settings"]))
+        stages = opened_stages(order["settings"])
         heart.say({"ready": True})
         while True:
             task = ShardTask.of(json.loads(tasks.get()))
@@ -81,6 +82,17 @@ def main() -> None:
             heart.say({"done": asdict(stages.do(task, store, heart))})
     except (FluentsError, OSError) as error:
         heart.say({"fatal": told(error)})
+
+
+def opened_stages(values: Mapping[str, Any]) -> Stages:
+    """The stages, with everything loaded that shards need, so that the first one takes no longer than the others."""
+    settings = BatchSettings.of(values)
+    stages = Stages(settings)
+    encode((), settings.format)
+    # What is loaded now lives as long as the worker. Walking through it again and again would only hold up shards.
+    gc.collect()
+    gc.freeze()
+    return stages
 
 
 def told(error: Exception) -> dict[str, str | None]:
