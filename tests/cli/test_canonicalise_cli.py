@@ -135,6 +135,10 @@ def test_examples_of_the_users_own_are_shown_with_each_question(plain: Path, tmp
         (["expand", "{plain}"], "a source of paraphrases is required"),
         (["expand", "{plain}", "--vocabulary", "{plain}", "--model", "x"], "--model works only without --vocabulary"),
         (
+            ["expand", "{plain}", "--vocabulary", "{plain}", "--base-url", "{free}"],
+            "--base-url works only without --vocabulary",
+        ),
+        (
             ["expand", "{plain}", "--model", "x", "--base-url", "{free}", "--near", "0.5"],
             "--near has no effect without --vocabulary",
         ),

@@ -32,7 +32,10 @@ TABLES = (".json", ".csv", ".tsv")
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
 MAX_SHARD_BYTES = 4 * 2**20
 """A shard is closed when its documents have so many, however few they are: workers hold it in memory."""
-READABLE = f"{' '.join((*TEXTS, *LINES, *TABLES, '.parquet'))}, also compressed ({' '.join(COMPRESSED)})"
+READABLE = (
+    f"{' '.join((*TEXTS, *LINES, '.parquet'))} (all of these also compressed: {' '.join(COMPRESSED)}), "
+    f"{' '.join(TABLES)}"
+)
 EXAMPLE = '{"goal": "Make tea", "steps": ["Boil water.", "Add the tea."]}'
 
 

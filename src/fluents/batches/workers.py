@@ -149,7 +149,7 @@ class WorkerPool:
             raise WorkerError(
                 f"no worker could start within {START_SECONDS:g} seconds",
                 fix="check that there is enough free memory (a lower `at_once` needs less), and one GPU for each GPU "
-                "worker (`gpu_workers`). If you use Ray, also run `ray status`",
+                "worker (`gpu_workers`). If you use Ray, run `ray status` to see whether the cluster has a free CPU",
             )
 
     def _heard(self, seat: _Seat, on_shard: OnShard) -> bool:

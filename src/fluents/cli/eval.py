@@ -247,8 +247,8 @@ def readers(
     mode: Annotated[
         Mode,
         typer.Option(
-            help="What to do if a gold step is missing in the predictions. compat: count it as a step without "
-            "changes, and print a warning. strict: stop."
+            help="What to do if gold and predictions do not have the same steps. compat: count a missing step as a "
+            "step without changes, ignore a step that is not in the gold, and print a warning. strict: stop."
         ),
     ] = "strict",
     as_json: AsJson = False,
@@ -257,8 +257,8 @@ def readers(
 
     Needs gold that lists every change, such as fluents:test. Prints:
 
-    - soft: the F1 of changes. Predictions and gold changes are matched one to one, and each match counts as much as its
-      similarity, from 0 to 1.
+    - soft: the F1 of changes. Predictions and gold changes are matched one to one, and each match counts from
+      0 to 1: the more similar the two changes are, the more it counts.
     - entities, pairs: the F1 of entities, and of pairs of entity and attribute
     - consistency: how often a change starts from the state in which the previous change of the same attribute ended
     - calibration: how much the tracker's confidence in its changes differs from the share of them that are right

@@ -133,10 +133,9 @@ def judgements(
     source: Annotated[
         str,
         typer.Argument(
-            help="Judgements to score. A file: a form that you filled in. davinci, gpt-3.5: judgements from "
-            "OpenPI2.0 about the answers of this language model. expansions: judgements from OpenPI2.0 about its "
-            "paraphrases of entity and attribute names, which a language model wrote. With --form, SOURCE is a file "
-            "of predictions to judge."
+            help="Judgements to score: a form that you filled in, or published judgements from OpenPI2.0. davinci and "
+            "gpt-3.5 are about the answers of a language model, expansions is about paraphrases of names. With --form, "
+            "SOURCE is a file of predictions to judge."
         ),
     ],
     form: Annotated[

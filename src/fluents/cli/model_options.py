@@ -134,8 +134,8 @@ class ModelOptions:
         return Prices(self.price_in or 0.0, self.price_out or 0.0)
 
     def refuse(self, when: str) -> None:
-        """Options that would be ignored are an error. The address may stand in the environment for other commands."""
-        if foreign := [option for option in changed(self) if option != "--base-url"]:
+        """Options that would be ignored are an error."""
+        if foreign := changed(self):
             raise InputError(
                 f"{foreign[0]} works only {when}", fix=f"leave out {foreign[0]}, or run the command {when}"
             )

@@ -42,7 +42,7 @@ _TOPIC = (
 _POSITION = f"{_TOPIC} position: first steps, second steps, and so on."
 _ANY = (
     f"{_POSITION} mentioned: changes of entities that the text mentions up to the current step, and changes of other "
-    "entities. modality: all predictions, first against the gold of annotators who saw an image of the step, then "
+    "entities. modality: score the predictions against the gold of annotators who saw an image of the step, then "
     "against the gold of annotators who did not."
 )
 ByAny = Annotated[Literal["topic", "seen", "position", "mentioned", "modality"] | None, typer.Option("--by", help=_ANY)]

@@ -25,8 +25,8 @@ Name = Annotated[
 def list_(as_json: AsJson = False) -> None:
     """List the embedded models and their adapters.
 
-    The column “here” says whether a file is on this machine. The column “from” names the Python package, or packages,
-    that contain the file.
+    The column “here” says whether a file is on this machine. The column “from” names the Python packages that contain
+    the file.
 
     Example: `fluents weights list`
     """
