@@ -40,7 +40,7 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 """Called with the bytes received and the bytes in total, if known."""
 
 _BUSY = {408, 425, 429}  # "later", said by servers in the range that otherwise means "never"
-_TRY_AGAIN = "check the network connection, and run this command again to resume the download"
+_TRY_AGAIN = "check the network connection, or wait a few minutes; then run this command again to resume the download"
 
 
 def cache_root() -> Path:

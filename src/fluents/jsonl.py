@@ -88,7 +88,7 @@ def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
         )
     if type(version) is not int or version < 1:
         what = f'"fluents" must be the number of a format version, not {json.dumps(version):.40}'
-        raise InputError(what, where=where, fix=f'set "fluents" to {FORMAT_VERSION}')
+        raise InputError(what, where=where, fix=f'set "fluents" to the number {FORMAT_VERSION}')
     if version > FORMAT_VERSION:
         what = (
             f"this record has format version {version!r}, but this version of fluents reads only format versions up to "

@@ -168,7 +168,7 @@ def test_from_a_pasted_text_to_a_corrected_downloaded_table(browser: Browser, tm
         assert "cracked" not in table
         for name, form_of in {
             "Web page": "<!doctype html>",
-            "Record": '{"fluents":',
+            "Trace": '{"fluents":',
             "Planning domain": "(define",
         }.items():
             with tab.expect_download() as waiting:

@@ -51,7 +51,7 @@ def test_examples_stand_in_the_question_instead_of_ours() -> None:
 
 def test_the_procedure_itself_is_never_shown() -> None:
     shown = ClusterExamples(teas(3), 3)
-    with pytest.raises(InputError, match="contains only 2 procedures other than"):
+    with pytest.raises(InputError, match="only 2 procedures in `examples` can be"):
         shown.of(teas(3)[1].procedure, "entities")
 
 
@@ -67,7 +67,7 @@ def test_procedures_with_one_name_or_very_many_are_no_examples() -> None:
     many = tuple(EntityCluster(name=f"{n}", mentions=(f"{n}",)) for n in range(MOST_SHOWN + 1))
     for clusters in ((), many, many[:1]):
         shown = ClusterExamples([teas(1)[0].replace(clusters=clusters)], 1)
-        with pytest.raises(InputError, match="contains no procedures other than"):
+        with pytest.raises(InputError, match="no procedures in `examples` can be"):
             shown.of(BIKE.procedure, "entities")
 
 

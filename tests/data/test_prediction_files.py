@@ -149,7 +149,7 @@ def test_salience_of_another_rater(tmp_path: Path, given_rating: Any, value: flo
         ('{"id": "tea||1", "answers": [{"entity": "water"}]}', "'attribute' is missing"),
         ('{"id": "tea||1", "answers": [["water", "heat"]]}', "a sentence or [entity, attribute, before, after]"),
         ('{"id": "tea||1", "answers": [7]}', "a sentence or [entity, attribute, before, after]"),
-        ("entity,attribute\nwater,heat\n", "no column 'id'"),
+        ("entity,attribute\nwater,heat\n", "the column 'id' is missing"),
         ("water is hot\n", "neither JSON nor a table of changes"),
     ],
 )
@@ -167,7 +167,7 @@ def test_what_is_not_read_shows_the_lines_that_would_be(tmp_path: Path, text: st
         ("id,step,entity,attribute\ntea,0,water,heat\n", "the step must be a whole number"),
         ("id,step,entity,attribute\ntea,1,water\n", "3 cells, but the header has 4"),
         ("id,step,entity,attribute\ntea,1,water,heat,more\n", "5 cells, but the header has 4"),
-        ("id,step,entity,attribute\n,1,water,heat\n", "this row has no id"),
+        ("id,step,entity,attribute\n,1,water,heat\n", "the column 'id' is empty"),
         ('id,step,entity,attribute\ntea,1,water,"' + "a" * 200_000 + "\n", "this row cannot be read as CSV"),
         (b"id,step,entity,attribute\ntea,1,caf\xe9,heat\n", "invalid UTF-8"),
         (

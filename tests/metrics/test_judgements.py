@@ -159,6 +159,9 @@ def test_an_empty_form_has_no_score(tmp_path: Path) -> None:
     write_form(traces("a"), form)
     with pytest.raises(InputError, match="the form is not filled in"):
         hallucinations(form)
+    write_form([], form)
+    with pytest.raises(InputError, match="the form contains no changes"):
+        hallucinations(form)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "'=1", "\t=1"])

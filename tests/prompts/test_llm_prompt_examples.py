@@ -30,5 +30,5 @@ def test_two_procedures_without_a_goal_are_two() -> None:
 def test_the_first_of_others_are_taken_and_too_few_are_told() -> None:
     drawn = [(TEA.replace(id=f"{n}", goal=f"goal {n}", steps=(f"step {n}",)), n) for n in range(3)]
     assert of_others([(TEA, 9), *drawn], TEA, 2, "x.jsonl") == [0, 1]
-    with pytest.raises(InputError, match="`shots` is 4, but `examples` contains only 3 procedures other than"):
+    with pytest.raises(InputError, match="`shots` is 4, but only 3 procedures in `examples` can be"):
         of_others([(TEA, 9), *drawn], TEA, 4, "x.jsonl")

@@ -48,7 +48,7 @@ def test_the_seed_draws_and_the_procedure_itself_is_never_an_example() -> None:
     for seed in range(6):
         (only,) = Shots(copies, 1, seed).examples(TEA, "schemata-1", past=True)
         assert "egg 3" in only.answer
-    with pytest.raises(InputError, match="contains only 1 procedure other than"):
+    with pytest.raises(InputError, match="only 1 procedure in `examples` can be"):
         Shots(copies, 2, 1, "few.jsonl").examples(TEA, "schemata-1", past=True)
     many = [example_trace(n) for n in range(20)]
     drawn = {Shots(many, 1, seed).examples(TEA, "schemata-1", past=True)[0].answer for seed in range(8)}

@@ -132,7 +132,7 @@ class Salient:
         typer.Option(
             metavar="N",
             min=1,
-            help="Keep only changes of the N entities with the highest salience in each procedure. Default: keep all.",
+            help="Keep only changes of the N most salient entities in each procedure. Default: all.",
         ),
     ] = None
 

@@ -135,9 +135,9 @@ def complete(sides: Sides, by: ByStep = None, as_json: AsJson = False, *, salien
 
     If the gold contains paraphrases of names (see `fluents expand`), the scores marked +exp accept these too.
 
-    Each change is compared as a sentence. In compat mode, a prediction is right only if a gold sentence contains it
-    word for word. Gold sentences end in “after”, but the sentences of fluents end in “afterwards”, so in compat mode no
-    prediction of fluents is right. Score predictions of fluents with --mode strict.
+    In compat mode, a prediction is right only if a gold sentence contains its sentence word for word. Gold sentences
+    end in “after”, but the sentences of fluents end in “afterwards”, so in compat mode no prediction of fluents is
+    right. Score predictions of fluents with --mode strict, which compares entity, attribute and states.
 
     Example: `fluents eval complete --gold openpi2:dev --pred mine.jsonl --mode strict`
 

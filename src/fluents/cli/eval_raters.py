@@ -133,9 +133,9 @@ def judgements(
     source: Annotated[
         str,
         typer.Argument(
-            help="Judgements to score: a form that you filled in, or published judgements from OpenPI2.0. davinci and "
-            "gpt-3.5 are about the answers of a language model, expansions is about paraphrases of names. With --form, "
-            "SOURCE is a file of predictions to judge."
+            help="Judgements to score: a form that you filled in, or one of three published sets from OpenPI2.0. The "
+            "sets davinci and gpt-3.5 judge the predictions of these two language models; the set expansions judges "
+            "paraphrases of names. With --form, SOURCE is a file of predictions to judge."
         ),
     ],
     form: Annotated[

@@ -19,7 +19,7 @@ def segment(
             "standard input."
         ),
     ],
-    goal: Annotated[str | None, typer.Option(help="Goal of the procedure. Default: the title of the text.")] = None,
+    goal: Annotated[str | None, typer.Option(help="Goal of the procedure. Default: its title.")] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the procedures to FILE, as JSONL.")
     ] = None,

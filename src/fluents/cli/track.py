@@ -52,9 +52,7 @@ class InputOptions:
             "standard input."
         ),
     ]
-    goal: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Goal of the procedure. Default: the title of the text.")
-    ] = None
+    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="Goal of the procedure. Default: its title.")] = None
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Use only the first N procedures. Default: all.")
     ] = None
@@ -150,9 +148,8 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Model to use: an embedded model (tiny, small, base or a GGUF file), or the name of a language "
-            "model at --base-url. Default: the model of --adapter if given, otherwise $FLUENTS_MODEL if set, otherwise "
-            "base.",
+            help="Embedded model (tiny, small, base or a GGUF file), or the name of a language model at --base-url. "
+            "Default: the model of --adapter if given, otherwise $FLUENTS_MODEL if set, otherwise base.",
         ),
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help=BASE_URL_HELP)] = None,
@@ -169,8 +166,8 @@ def track(
         typer.Option(
             metavar="NAME",
             help="Preset for high scores in the metrics of OpenPI and OpenPI-C: openpi, openpi-c, openpi-clusters or "
-            "openpi-c-clusters. All presets use the model tiny. Their output is not for human readers, because it "
-            "repeats changes in several wordings.",
+            "openpi-c-clusters. Uses the model tiny. Not for output that people read: it repeats changes in several "
+            "wordings.",
         ),
     ] = None,
     min_confidence: Annotated[
@@ -206,7 +203,7 @@ def track(
 
     Example: `fluents track recipes/ -o recipes.jsonl --html recipes.html`
 
-    Example: `fluents track soup.md --model NAME --base-url http://127.0.0.1:8080/v1`
+    Example: `fluents track soup.md --model NAME --base-url URL`
     """
     from fluents.weights.base_weights import is_embedded
 

@@ -152,8 +152,8 @@ def traces(rows: Iterable[tuple[str, Mapping[str, Any]]], dataset: str) -> Itera
         cells = {_name(name): _text(value, name, where) for name, value in row.items() if _name(name)}
         missing = [name for name in _REQUIRED if name not in cells]
         if missing or not cells["id"]:
-            what = f"this row has no column {missing[0]!r}" if missing else "this row has no id"
-            raise InputError(what, where=where, fix=f"write, for example:\n    {EXAMPLE}")
+            what = f"the column {missing[0]!r} is missing" if missing else "the column 'id' is empty"
+            raise InputError(what, where=where, fix=f"give every row these columns, here as CSV:\n    {EXAMPLE}")
         with wrong_shape_is_input_error("this row cannot be read as a change", where):
             tables.setdefault(cells["id"], _Table()).add(cells)
     if ignored:

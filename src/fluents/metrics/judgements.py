@@ -174,6 +174,9 @@ def hallucinations(path: str | Path) -> Score:
         count = judged.setdefault((procedure, step), [0, 0])
         count[0] += verdict in _YES
         count[1] += 1
+    if not judged and not empty:
+        fix = "make a form from predictions that have changes"
+        raise InputError("the form contains no changes to judge", where=path, fix=fix)
     if not judged:
         raise InputError("the form is not filled in", where=path, fix='write yes or no under "hallucinated"')
     warnings = (f"{counted(len(empty), 'line')} not filled in, and not counted: {first_three(empty)}",) if empty else ()

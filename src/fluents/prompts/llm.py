@@ -204,10 +204,10 @@ def of_others(drawn: Iterable[tuple[Procedure, T]], procedure: Procedure, count:
     others = [one for shown, one in drawn if not is_same(shown, procedure)][:count]
     if len(others) < count:
         raise InputError(
-            f"`shots` is {count}, but `examples` contains {'only ' * bool(others)}"
-            f"{counted(len(others), 'procedure')} other than {procedure.id!r:.80}",
+            f"`shots` is {count}, but {'only ' * bool(others)}{counted(len(others), 'procedure')} in `examples` can be "
+            f"examples for {procedure.id!r:.80}",
             where=source or None,
-            fix="lower `shots`, or set `examples` to a larger file or dataset",
+            fix="lower `shots`, or set `examples` to a file or dataset with more annotated procedures",
         )
     return others
 

@@ -160,7 +160,7 @@ def _paired_totals(first: Score, second: Score) -> tuple[Floats, Floats]:
         )
         raise InputError(
             f"these scores cannot be compared, because they were computed differently: {told}",
-            fix="compute both scores with the same settings",
+            fix="compute both scores with the same metric, mode, options and gold",
         )
     names, ours = first.statistics.by_procedure()
     other_names, theirs = second.statistics.by_procedure()
