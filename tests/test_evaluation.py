@@ -121,9 +121,10 @@ def test_a_crepe_file_is_opened_once(tmp_path: Path, opens: Opens) -> None:
 
 
 def command(*arguments: str) -> None:
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fluents", *arguments])
-        main()
+        with pytest.raises(SystemExit) as ended:
+            main()
     assert not ended.value.code
 
 
