@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fluents.data.change_tables import csv_text
 from fluents.data.file_catalogue import find, local_path
 from fluents.data.file_formats import read_traces, write
 from fluents.errors import FluentsError, FluentsWarning, InputError
@@ -114,6 +115,25 @@ def test_rows_of_a_trace_come_back(tmp_path: Path) -> None:
     write([longer], "csv", tmp_path / "out.csv")
     (again,) = read_traces(tmp_path / "out.csv")
     assert again.replace(provenance=Provenance()) == longer
+
+
+@pytest.mark.parametrize("words", ["=1+1", "+1+A2", "-2+3+cmd|' /C calc'!A0", "@x", "'=1", "'", "\t=1"])
+def test_a_spreadsheet_runs_nothing_of_a_table(tmp_path: Path, words: str) -> None:
+    change = StateChange(step=1, entity=words, attribute="place", before="shelf", after=words)
+    trace = Trace(procedure=Procedure(id="tea", goal=words, steps=(words,)), changes=(change,))
+    write([trace], "csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert {row[name][0] for name in ("goal", "text", "entity", "after")} == {"'"}
+    (again,) = read_traces(tmp_path / "out.csv")
+    assert [one.after for one in again.changes] == [words.strip()]
+
+
+@pytest.mark.parametrize("words", ["-18 °C", "+5", "-0.5 mm"])
+def test_quantities_stay_as_they_are_in_a_table(words: str) -> None:
+    change = StateChange(step=1, entity="ice", attribute="temperature", before="0 °C", after=words)
+    rows = csv_text([Trace(procedure=Procedure(id="ice", steps=("Freeze.",)), changes=(change,))]).splitlines()
+    assert words in rows[1].split(",")
 
 
 @pytest.mark.usefixtures("mirror")

@@ -164,7 +164,7 @@ def test_an_empty_form_has_no_score(tmp_path: Path) -> None:
         hallucinations(form)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "'=1", "\t=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1+A2", "-cmd|'x'!A1", "@x", "'=1", "\t=1"])
 def test_a_spreadsheet_runs_nothing_a_model_said(tmp_path: Path, text: str) -> None:
     form = tmp_path / "form.csv"
     write_form(traces(text, name=text), form)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from fluents.data.openpi import MAX_STEP, goal_of
 from fluents.errors import FluentsWarning, InputError
@@ -19,6 +20,8 @@ from fluents.jsonl import decoded, json_type, wrong_shape_is_input_error
 from fluents.records import UNKNOWN_STEP, Procedure, Provenance, Reject, StateChange, Trace
 
 EXAMPLE = "id,step,entity,attribute,before,after\n    tea,1,water,temperature,cold,hot"
+
+T = TypeVar("T")
 
 _NAMES = {
     **{name: name for name in ("id", "step", "entity", "attribute", "before", "after")},
@@ -63,7 +66,7 @@ def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str
                 raise InputError(
                     f"this row has {len(cells)} cells, but the header has {len(header)}", where=place[0], fix=fix
                 )
-            yield place[0], dict(zip(header, cells, strict=False))
+            yield place[0], dict(zip(header, map(from_cell, cells), strict=False))
     except csv.Error:
         raise InputError(
             "this row cannot be read as CSV",
@@ -73,15 +76,37 @@ def csv_rows(lines: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str
 
 
 def csv_text(traces: Iterable[Trace]) -> str:
-    """The changes of traces as CSV with a header; a step without changes has a row with its text alone."""
+    """The changes of traces as CSV with a header; a step without changes has a row with its text alone.
+
+    A spreadsheet runs none of it: see `as_cell`.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, _WRITTEN, restval="", lineterminator="\n")
     writer.writeheader()
     for trace in traces:
         for step, words, changes in trace.by_step():
             row = {"id": trace.id, "goal": trace.procedure.goal, "step": step, "text": words}
-            writer.writerows([row | change.model_dump(include=_OF_CHANGES) for change in changes] or [row])
+            rows = [row | change.model_dump(include=_OF_CHANGES) for change in changes] or [row]
+            writer.writerows({name: as_cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+"""A spreadsheet runs cells that begin so (the last is its own mark for text)."""
+_QUANTITY = re.compile(r"[+-][\d.,]+[\w\s°%]*")
+"""What begins like a formula and is none: -18 °C."""
+
+
+def as_cell(value: T) -> T | str:
+    """A value for a cell: words that a spreadsheet would run get its mark for text, whoever wrote them."""
+    if isinstance(value, str) and value.startswith(_FORMULA) and not _QUANTITY.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def from_cell(text: str) -> str:
+    """What `as_cell` was given. Spreadsheets drop the mark when they save, so it may be gone."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
 
 def _delimiter(line: str) -> str:

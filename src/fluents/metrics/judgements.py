@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from fluents.data import file_catalogue
+from fluents.data.change_tables import as_cell, from_cell
 from fluents.errors import InputError
 from fluents.jsonl import atomic_output, open_input, wrong_shape_is_input_error
 from fluents.records import Trace
@@ -143,8 +144,8 @@ def write_form(traces: Iterable[Trace], path: str | Path) -> int:
         for trace in traces:
             for step in steps_of([trace]):
                 for number, sentence in enumerate(step.sentences, start=1):
-                    told = [_no_formula(text[:_SHOWN]) for text in (trace.procedure.steps[step.step - 1], sentence)]
-                    table.writerow((_no_formula(trace.id), step.step, number, *told, ""))
+                    told = [as_cell(text[:_SHOWN]) for text in (trace.procedure.steps[step.step - 1], sentence)]
+                    table.writerow((as_cell(trace.id), step.step, number, *told, ""))
                     count += 1
         text.flush()
         text.detach()
@@ -160,7 +161,7 @@ def hallucinations(path: str | Path) -> Score:
         if not (line["step"].isdecimal() and len(line["step"]) < 10):
             fix = "restore the column `step` of the form"
             raise InputError(f"the step must be a number, not {line['step']!r}", where=where, fix=fix)
-        procedure, step = _shown(line["procedure"]), int(line["step"])
+        procedure, step = from_cell(line["procedure"]), int(line["step"])
         if (procedure, step, line["answer"]) in seen:
             raise InputError("this change is listed twice in the form", where=where, fix="delete one of the two lines")
         seen.add((procedure, step, line["answer"]))
@@ -211,16 +212,3 @@ def _form_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, str]]]:
             raise InputError("the file is not UTF-8", where=path, fix=_AS_CSV) from None
         except csv.Error as error:
             raise InputError(f"this is not a CSV table: {error}", where=path, fix=_AS_CSV) from None
-
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""A spreadsheet runs cells that begin so (the last is its own mark for text): a model's words must not get that far."""
-
-
-def _no_formula(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _shown(text: str) -> str:
-    """What `_no_formula` was given. Spreadsheets drop the mark when they save, so it may be gone."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
