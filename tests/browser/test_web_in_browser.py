@@ -176,6 +176,29 @@ def test_from_a_pasted_text_to_a_corrected_downloaded_table(browser: Browser, tm
             assert form_of in Path(waiting.value.path()).read_text(encoding="utf-8")
 
 
+def test_back_and_forward_show_the_page_of_their_address(browser: Browser, quick: str) -> None:
+    with visiting(browser, quick) as tab:
+        tab.get_by_role("link", name="Library").click()
+        library = tab.get_by_role("heading", name="Library")
+        expect(library).to_be_visible()
+        tab.go_back()
+        expect(tab.get_by_label("Text")).to_be_visible()
+        give(tab)
+        tab.go_back()
+        expect(tab.get_by_label("Text")).to_be_visible()
+        tab.go_forward()
+        expect(tab.locator(".editor textarea")).to_have_count(4)
+        tracked(tab)
+        tab.go_back()  # the job's page made way for the trace
+        expect(tab.locator(".editor textarea")).to_have_count(4)
+        tab.get_by_role("link", name="Library").click()
+        tab.get_by_label("Find").fill("becomes hot")
+        tab.locator(".found-changes a").first.click()
+        expect(tab.locator("#p1s1")).to_be_in_viewport()
+        tab.go_back()
+        expect(tab.get_by_label("Find")).to_have_value("becomes hot")
+
+
 def test_steps_are_corrected_by_mouse_and_kept(browser: Browser, quick: str) -> None:
     with visiting(browser, quick) as tab:
         give(tab)

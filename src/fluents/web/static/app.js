@@ -13,6 +13,7 @@ import { showTrace } from "./trace_page.js";
 const content = document.getElementById("content");
 let leave = () => {};
 let turn = 0;
+let shownAddress = null;
 
 const VIEWS = {
   library: (page, _, app) => showLibrary(page, app),
@@ -34,8 +35,11 @@ const app = {
   },
 };
 
+const addressNow = () => location.pathname + location.search;
+
 async function show(instead = false) {
   const mine = ++turn;
+  shownAddress = addressNow();
   const [kind, value] = [...new URLSearchParams(location.search)][0] ?? ["home", ""];
   const view = VIEWS[kind] ?? ((page, _, application) => showHome(page, application));
   leave();
@@ -43,7 +47,7 @@ async function show(instead = false) {
   const page = h("div.page");
   app.title("");
   for (const one of document.querySelectorAll(".bar nav a")) {
-    if (one.getAttribute("href") === location.pathname + location.search) one.setAttribute("aria-current", "page");
+    if (one.getAttribute("href") === shownAddress) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
   }
   try {
@@ -105,11 +109,8 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   app.go(anchor.getAttribute("href")).then(() => content.focus({ preventScroll: true }));
 });
-let shownAddress = location.pathname + location.search;
 addEventListener("popstate", () => {
-  const address = location.pathname + location.search;
-  if (address !== shownAddress) show(); // else only the step in the address changed
-  shownAddress = address;
+  if (addressNow() !== shownAddress) show(); // else only the step in the address changed
 });
 
 show().then(async () => {
