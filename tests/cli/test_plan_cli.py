@@ -55,7 +55,7 @@ def test_a_plan_is_shown_and_written_as_a_trace_with_its_pddl(run: Run, tea: Pat
     output = tmp_path / "plan.jsonl"
     status, out, _ = run("plan", tea, "--goal", "water hot", "--planner", "built-in", "-o", output, "--pddl", tmp_path)
     assert status == 0
-    assert out == "water hot\n  2. Boil the water.\n"
+    assert out == "water hot\n  goal: heat of water is hot\n  2. Boil the water.\n"
     [trace] = jsonl.read(output)
     assert isinstance(trace, Trace)
     assert [change.after for change in trace.changes] == ["hot"]
@@ -76,6 +76,12 @@ def test_a_goal_that_no_state_says_is_told_with_what_could_be_said(run: Run, tea
     assert "no state in the trace matches 'water red'" in err
     assert "set --goal to an entity" in err
     assert "water hot" in err
+
+
+def test_a_goal_that_is_true_at_the_beginning_needs_no_step(run: Run, tea: Path) -> None:
+    status, out, _ = run("plan", tea, "--goal", "water cold", "--planner", "built-in")
+    assert status == 0
+    assert "goal: heat of water is cold\n  the goal is true at the beginning: no step is needed\n" in out
 
 
 def test_options_for_a_language_model_need_the_method(run: Run, tea: Path) -> None:

@@ -253,8 +253,9 @@ def pddl(
 
 
 def plan_view(found: TracePlan) -> RenderableType:
-    """The plan, or why there is none; and what had to be repaired."""
+    """The plan, or why there is none; what the goal was taken to mean, and what had to be repaired."""
     lines: list[RenderableType] = [plain(found.goal or found.id, "bold")]
+    lines += [plain(f"  goal: {one_line('; '.join(found.goal_states))}", "dim")] if found.goal_states else []
     lines += [plain(f"  tried: {one_line(attempt)}", "dim") for attempt in found.attempts]
     lines += _repair_lines(found.repairs)
     if found.trace is not None and found.steps:
@@ -269,7 +270,8 @@ def _repair_lines(repairs: tuple[Repair, ...]) -> list[RenderableType]:
 
 def _solution_lines(solution: Solution) -> list[RenderableType]:
     if solution.status == "solved":
-        return [plain(f"  {number}. {step}") for number, step in enumerate(solution.plan, start=1)]
+        steps: list[RenderableType] = [plain(f"  {number}. {step}") for number, step in enumerate(solution.plan, 1)]
+        return steps or [plain("  the goal is true at the beginning: no step is needed")]
     said = {"unsolvable": "no plan: there is no way to reach the goal", "gave-up": f"no plan found: {solution.reason}"}
     lines: list[RenderableType] = [plain(f"  {said[solution.status]}", "red")]
     return lines + [plain(f"    {one}") for one in solution.unreachable]

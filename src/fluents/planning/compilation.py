@@ -12,9 +12,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from fluents.errors import InputError
+from fluents.planning.goals import Fluent, worded_goal
 from fluents.planning.model import Action, Atom, Connective, Domain, Effect, Predicate, Problem, Typed, atoms_of
 from fluents.planning.states import PlanStep, Wording, World
 from fluents.records import StateChange, Trace
@@ -22,8 +22,6 @@ from fluents.salience import Keep, keep_salient
 from fluents.salience.entities import canonical_names
 from fluents.text.names import named_in, plain_name
 
-Fluent: TypeAlias = tuple[str, str]
-"""An entity and one of its attributes, by their canonical names."""
 MIN_SALIENCE = 4.0
 MAX_WORDS = 6
 """Of a name made from a text."""
@@ -38,6 +36,12 @@ class CompiledTrace:
     wording: Wording
     steps: Mapping[str, int]
     """Action → the step it comes from."""
+
+    @property
+    def goal_states(self) -> tuple[str, ...]:
+        """The states in the goal, each as a sentence."""
+        named = (self.wording[atom] for atom, _ in atoms_of(self.problem.goal) if atom in self.wording)
+        return tuple(f"{attribute} of {entity} is {value}" for entity, attribute, value in named)
 
     def in_text_order(self, plan: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
         """The plan with its steps in the order of the text, where that is a plan too."""
@@ -99,12 +103,13 @@ def compile_trace(
         fix = "give a trace with changes, for example from `fluents track`"
         raise InputError("the trace has no changes, so there is nothing to plan", where=trace.id, fix=fix)
     first, transitions, last = _history(trace)
-    if goal:
-        wanted = _worded_goal(goal, trace.id, first, transitions)
+    if goal is not None:
+        known = {*first.items(), *((fluent, new) for one in transitions for fluent, (_, new) in one.changes.items())}
+        wanted = worded_goal(goal, {(fluent, value) for fluent, value in known if value}, trace.id)
     else:
         wanted = _salient_goal(trace, last, Keep(min_salience, rater=salience_rater))
-    if not goal and all(first.get(fluent) == value for fluent, value in wanted.items()):
-        wanted = last  # what matters most ends as it began: there is more to do than nothing
+        if all(first.get(fluent) == value for fluent, value in wanted.items()):
+            wanted = last  # what matters most ends as it began: there is more to do than nothing
     return _Compiler(trace, side_effects, order).compiled(first, transitions, wanted)
 
 
@@ -162,33 +167,6 @@ def _salient_goal(trace: Trace, last: Mapping[Fluent, str], wanted: Keep) -> dic
     name_of = canonical_names(trace)
     names = {plain_name(name_of.get(change.entity, change.entity)) for change in salient.changes}
     return {fluent: value for fluent, value in last.items() if plain_name(fluent[0]) in names} or dict(last)
-
-
-def _worded_goal(
-    goal: str, where: str, first: Mapping[Fluent, str], transitions: Sequence[_Transition]
-) -> dict[Fluent, str]:
-    """The values that the words name: of each clause those whose entity and value both stand in it."""
-    known = {(fluent, value) for fluent, value in first.items()}
-    known |= {(fluent, new) for one in transitions for fluent, (_, new) in one.changes.items() if new}
-    wanted: dict[Fluent, str] = {}
-    for clause in re.split(r"[,;.]|\band\b", goal):
-        found = [(fluent, value) for fluent, value in known if named_in(clause, fluent[0]) and named_in(clause, value)]
-        if clause.strip() and not found:
-            near = sorted(known, key=lambda one: (-_shared(clause, one), one))[:5]
-            shown = "; ".join(f"{entity} {value}" for (entity, _), value in near)
-            raise InputError(
-                f"no state in the trace matches {clause.strip()!r}",
-                where=where,
-                fix=f"set `goal` to an entity and one of its states, such as: {shown}",
-            )
-        for fluent, value in sorted(found, key=lambda one: len(one[1])):
-            wanted[fluent] = value
-    return wanted
-
-
-def _shared(clause: str, one: tuple[Fluent, str]) -> int:
-    words = set(plain_name(clause).split())
-    return len(words & set(plain_name(f"{one[0][0]} {one[0][1]} {one[1]}").split()))
 
 
 class _Compiler:

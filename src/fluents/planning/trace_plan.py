@@ -38,12 +38,15 @@ class TracePlan:
     """The steps of the text that the plan takes, in its order; none for what a language model wrote."""
     attempts: tuple[str, ...] = ()
     """What was wrong with the language model's earlier answers."""
+    goal_states: tuple[str, ...] = ()
+    """What the goal was taken to mean, a sentence for each state; empty for what a language model wrote."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "id": self.id,
             "goal": self.goal,
+            "goal_states": list(self.goal_states),
             **solution_dict(self.solution),
             "steps": list(self.steps),
             "repairs": [str(repair) for repair in self.repairs],
@@ -123,7 +126,8 @@ def _compiled(trace: Trace, goal: str | None, made: CompiledTrace, limits: dict[
     solution = solve(made.domain, made.problem, **limits)
     if solution.status == "gave-up" and (by_text := made.text_plan()) is not None:
         solution = replace(solution, status="solved", planner="order of the text", plan=by_text)
-    found = TracePlan(trace.id, goal or trace.procedure.goal, made.domain, made.problem, solution)
+    wanted = goal or trace.procedure.goal
+    found = TracePlan(trace.id, wanted, made.domain, made.problem, solution, goal_states=made.goal_states)
     if solution.status != "solved":
         return found
     solution = replace(solution, plan=made.in_text_order(solution.plan))
