@@ -18,13 +18,16 @@ if os.environ.get("CI") != "true":
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from soup import SOUP, TEXT
+from sqlalchemy import delete, update
 
 from fluents.errors import InputError
 from fluents.web import backup
 from fluents.web.archive import Archive
 from fluents.web.jobs import Jobs, StepResult
+from fluents.web.resources import Restored
 from fluents.web.store import Store
-from fluents.web.trace_resources import CorrectionGiven
+from fluents.web.tables import ChangeRow, CorrectionRow, TraceRow
+from fluents.web.trace_resources import CorrectedWords, CorrectionGiven
 
 
 def _fill(store: Store) -> str:
@@ -78,6 +81,98 @@ def test_what_is_there_already_stays_and_what_was_deleted_comes_back(store: Stor
     assert backup.restore(store, io.BytesIO(saved)).traces == 1
     assert len(Archive(store).trace(trace).corrections) == 1
     assert Archive(store).search("soup").total == 1
+
+
+def _changed(number: int) -> CorrectedWords:
+    return CorrectedWords(entity=f"ladle{number}", attribute="place", before="drawer", after="pot")
+
+
+def _judge(store: Store, trace: str, verdict: str, position: int | None = None, words: int | None = None) -> None:
+    step, new = 1 if verdict == "added" else None, None if words is None else _changed(words)
+    given = {"verdict": verdict, "position": position, "step": step, "words": new}
+    Archive(store).correct(trace, CorrectionGiven.model_validate(given))
+
+
+def _sent(store: Store, other: Store) -> Restored:
+    return backup.restore(other, io.BytesIO(b"".join(backup.written(store))))
+
+
+def _left(store: Store, trace: str) -> list[str]:
+    """The entities of a trace as people left it, after a check that the store knows all of them."""
+    kept = Archive(store).trace(trace)
+    assert kept.summary.corrections == len(kept.corrections)
+    [exported] = Archive(store).corrected_traces()
+    assert exported.changes == kept.corrected.changes
+    left = [change.entity for change in kept.corrected.changes]
+    assert sorted(one.entity for one in Archive(store).search(limit=100).items) == sorted(left)
+    return left
+
+
+def test_a_backup_and_then_a_newer_one_of_the_same_store(store: Store, other: Store) -> None:
+    _, [trace] = Archive(store).add_traces([SOUP], "soup.jsonl")
+    _sent(store, other)
+    _judge(store, trace, "edited", 2, words=1)
+    _judge(store, trace, "added", words=2)
+    _judge(store, trace, "edited", 6, words=3)
+    assert _sent(store, other).corrections == 3
+    assert Archive(other).trace(trace) == Archive(store).trace(trace)
+    assert _left(other, trace) == _left(store, trace)
+    assert Archive(other).search("ladle3").total == 1
+    _judge(other, trace, "wrong", 0)
+    assert len(Archive(other).trace(trace).corrections) == 4
+    again = _sent(store, other)
+    assert (again.corrections, _left(other, trace)) == (0, _left(store, trace)[1:])
+
+
+def test_two_stores_that_judged_the_same_trace_are_put_together(store: Store, other: Store) -> None:
+    _, [trace] = Archive(store).add_traces([SOUP], "soup.jsonl")
+    _judge(store, trace, "added", words=1)  # which both stores have
+    _sent(store, other)
+    for one, number in ((store, 2), (other, 4)):
+        _judge(one, trace, "wrong", number)
+        _judge(one, trace, "added", words=number)
+        _judge(one, trace, "added", words=number + 1)
+        _judge(one, trace, "edited", 7, words=number + 10)
+    assert _sent(store, other).corrections == 4
+    assert _left(other, trace) == [
+        "leeks",
+        "sink",
+        "ladle1",
+        "ladle14",
+        "ladle5",
+        "ladle12",
+        "ladle3",
+        "butter",
+        "soup",
+    ]
+    assert _sent(other, store).corrections == 4  # whose positions are others here
+    assert sorted(_left(store, trace)) == sorted(_left(other, trace))
+    assert [_sent(store, other).corrections, _sent(other, store).corrections] == [0, 0]
+
+
+def test_a_store_whose_trace_does_not_count_its_corrections_is_repaired(store: Store, other: Store) -> None:
+    """As an earlier version left it, which restored corrections without a look at the trace."""
+    _, [trace] = Archive(store).add_traces([SOUP], "soup.jsonl")
+    _judge(store, trace, "edited", 2, words=1)
+    _sent(store, other)
+    with other.writing() as session:
+        session.get_one(TraceRow, trace).corrections = 0
+        session.execute(delete(ChangeRow))
+    _judge(other, trace, "right", 0)
+    assert Archive(other).trace(trace).summary.corrections == 2
+    _sent(store, other)
+    assert "ladle1" in _left(other, trace)
+
+
+def test_a_backup_that_judges_a_change_that_its_trace_does_not_have_is_refused(store: Store, other: Store) -> None:
+    _, [trace] = Archive(store).add_traces([SOUP], "soup.jsonl")
+    _sent(store, other)
+    _judge(store, trace, "wrong", 0)
+    with store.writing() as session:
+        session.execute(update(CorrectionRow).values(position=99))
+    with pytest.raises(InputError, match="not a complete backup"):
+        _sent(store, other)
+    assert Archive(other).trace(trace).corrections == []
 
 
 def test_a_job_that_waited_is_cancelled_and_can_be_resumed(store: Store, other: Store) -> None:

@@ -16,8 +16,8 @@ from sqlalchemy.orm import Session, undefer
 
 from fluents import jsonl
 from fluents.errors import InputError
-from fluents.records import Procedure, StateChange, Trace
-from fluents.web.corrections import corrected, judged, placed
+from fluents.records import Procedure, Trace
+from fluents.web.corrections import JudgedChange, corrected, judged, placed
 from fluents.web.resources import DocumentPage, DocumentSummary, Found, FoundPage, TraceSummary
 from fluents.web.search_words import has_stem, query_stems, stems
 from fluents.web.store import NotFoundError, Store, new_id, storable
@@ -146,7 +146,7 @@ class Archive:
 
     def trace(self, trace_id: str) -> KeptTrace:
         with self._store.reading() as session:
-            return _kept(session, get_row(session, TraceRow, trace_id, undefer(TraceRow.record)))[0]
+            return kept_traces(session, get_row(session, TraceRow, trace_id, undefer(TraceRow.record)))[0]
 
     def delete_trace(self, trace_id: str) -> None:
         """With the judgements on it."""
@@ -157,9 +157,9 @@ class Archive:
         """Add a judgement; a later one on the same change counts."""
         with self._store.writing() as session:
             row = get_row(session, TraceRow, trace_id, undefer(TraceRow.record), lock=True)
-            [kept] = _kept(session, row)
+            [kept] = kept_traces(session, row)
             position, step = placed(kept.trace, kept.corrections, given)
-            row.corrections += 1
+            row.corrections = len(kept.corrections) + 1
             added = CorrectionRow(
                 id=new_id(),
                 trace_id=trace_id,
@@ -173,9 +173,7 @@ class Archive:
             session.add(added)
             correction = _correction(added)
             session.execute(delete(ChangeRow).where(ChangeRow.trace_id == trace_id, ChangeRow.position == position))
-            now = judged(kept.trace, [*kept.corrections, correction])[position].current
-            if now is not None:
-                session.add(_change_row(trace_id, position, now))
+            index_changes(session, trace_id, [judged(kept.trace, [*kept.corrections, correction])[position]])
         return correction
 
     def corrected_traces(self) -> Iterator[Trace]:
@@ -244,9 +242,16 @@ def insert_trace(session: Session, document_id: str, trace: Trace, name: str, jo
     )
     session.add(row)
     session.flush()
-    for position, change in enumerate(trace.changes):
-        session.add(_change_row(row.id, position, change))
+    index_changes(session, row.id, judged(trace, []))
     return row.id
+
+
+def index_changes(session: Session, trace_id: str, changes: Sequence[JudgedChange]) -> None:
+    """Let searches find the current words of changes of which they find nothing yet."""
+    for one in changes:
+        if (now := one.current) is not None:
+            words = {field: stems(getattr(now, field)) for field in FIELDS}
+            session.add(ChangeRow(trace_id=trace_id, position=one.position, step=now.step, **words))
 
 
 def moment(seconds: float) -> datetime:
@@ -307,7 +312,7 @@ def trace_of(line: str) -> Trace:
     return record
 
 
-def _kept(session: Session, *rows: TraceRow) -> list[KeptTrace]:
+def kept_traces(session: Session, *rows: TraceRow) -> list[KeptTrace]:
     """Traces with the judgements on them."""
     corrections: dict[str, list[Correction]] = {row.id: [] for row in rows}
     chosen = select(CorrectionRow).where(CorrectionRow.trace_id.in_(corrections)).order_by(CorrectionRow.number)
@@ -366,15 +371,10 @@ def _summaries(session: Session, rows: Sequence[DocumentRow]) -> list[DocumentSu
     return found
 
 
-def _change_row(trace_id: str, position: int, change: StateChange) -> ChangeRow:
-    found = {field: stems(getattr(change, field)) for field in FIELDS}
-    return ChangeRow(trace_id=trace_id, position=position, step=change.step, **found)
-
-
 def _found(session: Session, rows: Sequence[ChangeRow]) -> Iterator[Found]:
     """What the rows stand for, in its current words."""
     chosen = select(TraceRow).where(TraceRow.id.in_({row.trace_id for row in rows})).options(undefer(TraceRow.record))
-    kept = {one.summary.id: one for one in _kept(session, *session.scalars(chosen))}
+    kept = {one.summary.id: one for one in kept_traces(session, *session.scalars(chosen))}
     judgements = {trace_id: judged(one.trace, one.corrections) for trace_id, one in kept.items()}
     for row in rows:
         trace, changes = kept[row.trace_id], judgements[row.trace_id]

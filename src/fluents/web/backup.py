@@ -20,6 +20,7 @@ from fluents.errors import InputError
 from fluents.jsonl import MAX_LINE_BYTES
 from fluents.records import Provenance
 from fluents.web.archive import moment, procedure_of, trace_of
+from fluents.web.judgement_merge import JudgementMerge
 from fluents.web.resources import JobState, Restored, StepDone
 from fluents.web.store import Store
 from fluents.web.tables import Base, ChangeRow, CorrectionRow, DocumentRow, EventRow, JobRow, TraceRow
@@ -77,6 +78,7 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
             if next(lines, {}).get(HEADER) != VERSION:
                 raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED)
             known: set[tuple[str, str]] = set()
+            merge = JudgementMerge(session)
             ended = False
             for line in lines:
                 if ended:
@@ -86,12 +88,13 @@ def restore(store: Store, stream: IO[bytes]) -> Restored:
                     continue
                 count += 1
                 table, row = _BY_NAME[line["table"]], _values(_BY_NAME[line["table"]], line["row"])
-                if _insert(session, table, row, known):
+                if _insert(session, table, row, known, merge):
                     added[table.__tablename__] += 1
                 else:
                     skipped += 1
             if not ended:
                 raise InputError(_NOT_A_BACKUP, fix=_AGAIN)
+            merge.finish()
     except EOFError:
         raise InputError(_NOT_A_BACKUP, fix=_AGAIN) from None
     except (
@@ -164,8 +167,13 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 """What columns of these names must be."""
 
 
-def _insert(session: Session, table: type[Base], row: dict[str, Any], known: set[tuple[str, str]]) -> bool:
-    """Add a row, unless it is there, or is a part of something that was there before."""
+def _insert(
+    session: Session, table: type[Base], row: dict[str, Any], known: set[tuple[str, str]], merge: JudgementMerge
+) -> bool:
+    """Add a row, unless it is there, or is a part of something that was there before. Judgements are added to that."""
+    if table is CorrectionRow and ("traces", row["trace_id"]) in known:
+        _check_step(session, row)
+        return merge.take(row)
     if "id" not in row:
         [key] = table.__table__.foreign_keys
         if (key.column.table.name, row[key.parent.name]) in known:
@@ -176,8 +184,12 @@ def _insert(session: Session, table: type[Base], row: dict[str, Any], known: set
             return False
         session.expunge_all()
     if table is CorrectionRow:
-        trace = session.get(TraceRow, row["trace_id"])
-        if trace is None or not 1 <= row["step"] <= trace.steps:
-            raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED)
+        _check_step(session, row)
     session.execute(insert(table), [row])
     return True
+
+
+def _check_step(session: Session, row: Mapping[str, Any]) -> None:
+    trace = session.get(TraceRow, row["trace_id"])
+    if trace is None or not 1 <= row["step"] <= trace.steps:
+        raise InputError(_NOT_A_BACKUP, fix=_UNCHANGED)
