@@ -6,7 +6,8 @@
 Server and visitors share two cores. Visitors open about a page a second each: the page itself, the library, a search, a
 document, its trace drawn and for the filters, and now and then they paste a text and watch it being tracked. Then jobs
 run one after the other, and the memory of the server and of its worker is compared after a fifth of them and at the
-end. Last, requests made from the API's own schema must not find an error of the server.
+end. Last, requests made from the API's own schema must not find an error of the server, and none may be left without
+an answer, except for those that are too large.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ import httpx
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Unsatisfiable
 
+from fluents.web.guard import GuardRules
+
 ROOT = Path(__file__).parents[1]
 HTTPS = False
 """No certificates are loaded, which nobody asks for on loopback: for fifty clients that takes seconds of the processor
@@ -42,7 +45,9 @@ MAX_P95 = 0.2
 PER_OPERATION = 15
 """Requests of one kind before the next has its turn."""
 CUT_OFF = 0
-"""Stands for the status of a request whose connection was closed."""
+"""Stands for the status of a request that was not answered."""
+PATIENCE = 120.0
+"""Seconds in which a request made from the schema must have been answered."""
 MAX_GROWTH = 20.0
 """MiB by which memory may differ between a fifth of the jobs and all of them."""
 
@@ -195,55 +200,99 @@ def _resident(pid: int) -> float:
 
 
 def call_by_schema(
-    address: str, count: int, found: Findings, known: dict[str, str], headers: dict[str, str] | None = None
+    address: str,
+    count: int,
+    found: Any,
+    known: dict[str, str],
+    headers: dict[str, str] | None = None,
+    patience: float = PATIENCE,
 ) -> None:
-    """Requests that schemathesis makes from the API's schema, good and bad; half of the ids are of what is there."""
+    """Requests that schemathesis makes from the API's schema, good and bad; half of the ids are of what is there. They
+    end early if the server is gone."""
     import schemathesis
     from schemathesis import GenerationMode
     from schemathesis.core.result import Ok
 
     schema = schemathesis.openapi.from_url(f"{address}api/v1/openapi.json")
     operations = [one.ok() for one in schema.get_all_operations() if isinstance(one, Ok)]
+    [health] = [one.path for one in operations if one.path.endswith("/health")]
+    calls = SchemaCalls(found, known, address.rstrip("/") + health, headers, patience)
     for number in itertools.count():
         for operation in operations:
-            left = count - sum(found.statuses.values())
-            if left <= 0:
+            left = count - found.statuses.total()
+            if left <= 0 or calls.server_is_gone:
+                calls.check_health()
                 return
             mode = GenerationMode.NEGATIVE if number % 2 else GenerationMode.POSITIVE
-            cases = operation.as_strategy(generation_mode=mode)
-            _call(cases, min(left, PER_OPERATION), number, known, found, headers)
+            calls.make(operation.as_strategy(generation_mode=mode), min(left, PER_OPERATION), number)
 
 
-def _call(
-    cases: Any, count: int, number: int, known: dict[str, str], found: Findings, headers: dict[str, str] | None
-) -> None:
-    """So many requests of one kind."""
+@dataclass
+class SchemaCalls:
+    """Calls of one server, and what became of them."""
 
-    @seed(number)
-    @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(case=cases)
-    def call(case: Any) -> None:
-        if case.method != "DELETE" and sum(found.statuses.values()) % 2:
+    found: Any
+    """Where statuses and errors are counted: the findings of this soak or of another."""
+    known: dict[str, str]
+    health: str
+    """The address that says whether the server works."""
+    headers: dict[str, str] | None = None
+    patience: float = PATIENCE
+    server_is_gone: bool = False
+
+    def make(self, cases: Any, count: int, number: int) -> None:
+        """So many requests of one kind."""
+
+        @seed(number)
+        @settings(
+            max_examples=count,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=cases)
+        def call(case: Any) -> None:
+            if not self.server_is_gone:
+                self._call(case)
+
+        with suppress(Unsatisfiable):  # nothing can be wrong with a request that takes nothing
+            call()
+
+    def _call(self, case: Any) -> None:
+        if case.method != "DELETE" and self.found.statuses.total() % 2:
             given_ids = case.path_parameters or {}
-            case.path_parameters = {name: known.get(name, value) for name, value in given_ids.items()}
+            case.path_parameters = {name: self.known.get(name, value) for name, value in given_ids.items()}
             if case.path == "/api/v1/compare":
-                case.query = {"gold": known["trace_id"], "pred": known["trace_id"]}
+                case.query = {"gold": self.known["trace_id"], "pred": self.known["trace_id"]}
+        said = ""
         try:
-            status = case.call(timeout=120, headers=headers).status_code
-        except OSError:  # as those of requests are: a body that was refused before it was sent whole
-            status = CUT_OFF
-        found.statuses[status] += 1
-        if status >= 500:
-            found.errors.append(f"{status}: {case.as_curl_command()}"[:1000])
+            status = case.call(timeout=self.patience, headers=self.headers).status_code
+        except OSError as error:  # as those of requests are
+            status, said = CUT_OFF, "" if may_be_cut_off(error) else f" ({type(error).__name__})"
+        self.found.statuses[status] += 1
+        if said or status >= 500:
+            self.found.errors.append(f"{status}{said}: {case.as_curl_command()}"[:1000])
+        if status == CUT_OFF:
+            self.check_health()
 
-    with suppress(Unsatisfiable):  # nothing can be wrong with a request that takes nothing
-        call()
+    def check_health(self) -> None:
+        """A server that does not say that it works is an error, which is told once."""
+        if self.server_is_gone:
+            return
+        try:
+            httpx.get(self.health, timeout=self.patience, verify=HTTPS).raise_for_status()
+        except httpx.HTTPError as error:
+            self.server_is_gone = True
+            self.found.errors.append(f"the server is gone: {self.health}: {type(error).__name__}: {error}"[:1000])
+
+
+def may_be_cut_off(error: OSError) -> bool:
+    """Whether a request may go without an answer: its body is too large, and was refused before it was sent whole."""
+    from requests import Timeout
+
+    body = getattr(getattr(error, "request", None), "body", None)
+    return isinstance(body, bytes | str) and len(body) > GuardRules().body_bytes and not isinstance(error, Timeout)
 
 
 def known_ids(address: str) -> dict[str, str]:
@@ -286,7 +335,7 @@ def main() -> int:
     print(f"all pages: 95 % within {found.p95:.3f} s; {found.jobs:,} jobs; {len(found.errors)} errors")
     for who, (before, after) in found.memory.items():
         print(f"memory of the {who}: {before:.1f} MiB after a fifth of the jobs, {after:.1f} MiB at the end")
-    print(f"{sum(found.statuses.values()):,} calls by the schema: {dict(sorted(found.statuses.items()))}")
+    print(f"{found.statuses.total():,} calls by the schema: {dict(sorted(found.statuses.items()))}")
     for bound in found.missed():
         print(f"missed: {bound}")
     return 1 if found.missed() else 0
