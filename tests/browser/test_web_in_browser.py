@@ -15,10 +15,13 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from visit import HOSTILE, look_at, serious_faults, to, visiting
 
+pytest.importorskip("fastapi", reason="needs the extra web")
+
 from fluents import jsonl
 from fluents.records import Procedure, StateChange, Trace
+from fluents.web.jobs import Jobs
+from fluents.web.store import Store
 
-pytest.importorskip("fastapi", reason="needs the extra web")
 pytest_plugins = ["chromium"]
 pytestmark = pytest.mark.slow
 
@@ -72,6 +75,11 @@ class Served:
             self.port = int(address.rstrip("/").rpartition(":")[2])
             return address
         raise AssertionError(f"the server did not start: {said}")
+
+    def warn(self, job: str, message: str) -> None:
+        """As the model would, while the job runs; clients hear of it with the next step."""
+        with Store(self.folder / "web.sqlite", beside=True) as store:
+            Jobs(store).warn(job, message)
 
     def kill(self) -> None:
         assert self.process
@@ -292,6 +300,25 @@ def test_a_cancelled_job_stops_keeps_its_steps_and_goes_on(browser: Browser, tmp
         tab.get_by_role("button", name="Resume").click()
         tab.wait_for_url("**/?trace=*")
         expect(tab.locator("li.change")).to_have_count(5)
+
+
+def test_warnings_of_the_model_are_shown_with_the_job_and_with_its_trace(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, pause=1.5) as (server, address), visiting(browser, address) as tab:
+        give(tab)
+        tab.get_by_role("button", name="Track the changes").click()
+        expect(tab.locator("li.change").first).to_be_visible()
+        server.warn(tab.url.rpartition("=")[2], f"the text is too long: {HOSTILE}")
+        warning = tab.get_by_text(f"The text is too long: {HOSTILE}.", exact=True)
+        expect(warning).to_be_visible()
+        tab.get_by_role("button", name="Cancel").click()
+        tab.get_by_role("button", name="Resume").wait_for()
+        tab.reload()
+        expect(warning).to_be_visible()
+        assert serious_faults(tab) == {}
+        tab.get_by_role("button", name="Resume").click()
+        expect(tab.locator("summary", has_text="Download")).to_be_visible()
+        expect(warning).to_have_count(1)
+        assert tab.evaluate("window.hacked") is None
 
 
 def test_a_killed_server_comes_back_and_the_job_goes_on(browser: Browser, tmp_path: Path) -> None:

@@ -56,7 +56,14 @@ export async function drawn(of) {
   return { toolbar: document.adoptNode(read.querySelector(".toolbar")), article: document.adoptNode(read.querySelector("article")) };
 }
 
-/** Listen to a job. `told` gets ("state" | "step" | "progress" | "lost" | "back", data); returns how to stop. */
+/** The warnings of a job that has ended, each once: a job that was resumed repeats them. */
+export async function warningsOf(job) {
+  const events = await (await answered(`/jobs/${job}/events`)).text();
+  const messages = [...events.matchAll(/^event: warning\ndata: (.*)$/gm)].map(([, data]) => JSON.parse(data).message);
+  return [...new Set(messages)];
+}
+
+/** Listen to a job. `told` gets ("state" | "step" | "warning" | "progress" | "lost" | "back", data); returns how to stop. */
 export function listen(job, told) {
   let source, timer, lost = false, stopped = false;
   const open = () => {
@@ -65,7 +72,7 @@ export function listen(job, told) {
       if (lost) told("back", null);
       lost = false;
     });
-    for (const kind of ["state", "step", "progress"]) {
+    for (const kind of ["state", "step", "warning", "progress"]) {
       source.addEventListener(kind, (event) => {
         told(kind, JSON.parse(event.data));
       });

@@ -75,6 +75,18 @@ export function explain(error, near) {
   return box;
 }
 
+/** Warnings of a model, beneath each other. `add` leaves out what is there already. */
+export function warningBox(messages = []) {
+  const box = h("div.warnings", { role: "status" });
+  const said = new Set();
+  const add = (message) => {
+    if (!said.has(message)) box.append(h("p.warning", {}, capital(message), "."));
+    said.add(message);
+  };
+  messages.forEach(add);
+  return { box, add };
+}
+
 /** A question with two answers; true for the first. */
 export function confirmed(question, yes, detail = "", no = "Keep it") {
   return new Promise((answer) => {

@@ -1,7 +1,7 @@
 // A text while it is tracked: each step's changes appear when they are known.
 
-import { drawn, get, listen, post } from "./api.js";
-import { bytes, button, counted, duration, h, link, tell } from "./elements.js";
+import { drawn, get, listen, post, warningsOf } from "./api.js";
+import { bytes, button, counted, duration, h, link, tell, warningBox } from "./elements.js";
 import { follow } from "./trace.js";
 
 const ENDED = ["done", "cancelled", "failed"];
@@ -23,8 +23,9 @@ export async function showJob(page, id, app) {
   }, { kind: "primary" });
   const lost = h("p.warning", { role: "status", hidden: true }, "The connection to the server is lost. Trying again. The finished steps are kept.");
   const head = h("header.lead", {}, h("h1", {}, h("bdi", {}, job.goal || "Tracking")), words, bar, h("p.actions", {}, cancel, resume, link(`/?document=${job.document}`, "Edit the steps")), lost);
+  const warned = warningBox(ENDED.includes(job.state) ? await warningsOf(id) : []);
   const place = h("div.trace", {});
-  page.append(head, place);
+  page.append(head, warned.box, place);
 
   let filter = () => {}, drawing = null, again = false, draft = null;
 
@@ -100,7 +101,8 @@ export async function showJob(page, id, app) {
     else if (kind === "back") {
       lost.hidden = true;
       tell("Connected again.");
-    } else if (kind === "state") show(data);
+    } else if (kind === "warning") warned.add(data.message);
+    else if (kind === "state") show(data);
     else if (kind === "step") {
       draft = null;
       show({ ...job, state: "running", done: Math.max(job.done, data.done) }, data.seconds_left);

@@ -1,7 +1,7 @@
 // A trace: its three views, people's judgements in place, and what can be done with it.
 
-import { address, drawn, get, post, remove, upload } from "./api.js";
-import { button, changeWords, confirmed, counted, day, duration, explain, h, link, tell } from "./elements.js";
+import { address, drawn, get, post, remove, upload, warningsOf } from "./api.js";
+import { button, changeWords, confirmed, counted, day, duration, explain, h, link, tell, warningBox } from "./elements.js";
 import { planPanel, questionPanel } from "./questions.js";
 import { follow } from "./trace.js";
 
@@ -10,7 +10,7 @@ const AT_ONCE = 15;
 
 export async function showTrace(page, id, app) {
   const [trace, { toolbar, article }] = await Promise.all([get(`/traces/${id}`), drawn(`/traces/${id}`)]);
-  const job = trace.job ? await get(`/jobs/${trace.job}`) : null;
+  const [job, warnings] = trace.job ? await Promise.all([get(`/jobs/${trace.job}`), warningsOf(trace.job)]) : [null, []];
   app.title(trace.procedure.goal || trace.procedure.id);
   const judged = h("span.judged", { role: "status" });
   const lead = h("p.coach", {}, "Are the changes right? Mark each change as right (", h("b", {}, "✓"), ") or wrong (", h("b", {}, "✗"), "), or correct its words (", h("b", {}, "✎"),
@@ -136,6 +136,7 @@ export async function showTrace(page, id, app) {
           tell("The trace is deleted.");
           await app.go(`/?document=${trace.document}`);
         }, { kind: "plain" }))),
+    warningBox(warnings).box,
     lead,
     place,
   );
