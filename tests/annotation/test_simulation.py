@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,18 @@ import fluents as fl
 from command_run import Run
 from fluents.annotation import check_answer, design_of, items
 from fluents.annotation.design import STAGE_KINDS, Pay, ProjectDesign
-from fluents.annotation.scripted_people import ErrorRates, PlantedShares, ScriptedAnnotator, Truth, planted
-from fluents.annotation.simulation import judges_needed, simulate, simulation_view
+from fluents.annotation.scripted_people import (
+    ErrorRates,
+    PlantedShares,
+    ScriptedAnnotator,
+    Truth,
+    planted,
+    with_unique_steps,
+)
+from fluents.annotation.simulation import judges_needed, simulate
+from fluents.annotation.simulation_view import simulation_view
 from fluents.errors import InputError
-from fluents.records import Trace
+from fluents.records import Procedure, Trace
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +49,43 @@ def test_people_without_errors_make_the_gold_again(gold: list[Trace], stages: st
     last = found.stages[-1]
     assert (last.noun, last.precision, last.recall) == ("changes", 1, 1)
     assert all(stage.right in (1, None) for stage in found.stages)
+
+
+STEPS_WITHOUT_TEXT = """id,step,entity,attribute,before,after
+tea,1,water,temperature,cold,hot
+tea,2,leaves,wetness,dry,wet
+tea,3,tea,location,in pot,in cup
+shelf,1,wood,shape,whole,cut
+shelf,2,nail,location,in box,in wood
+shelf,3,board,color,brown,white
+"""
+
+
+def test_steps_without_a_text_are_told_apart(run: Run, tmp_path: Path) -> None:
+    """Authors used to write the changes of all these steps at each of them."""
+    (tmp_path / "gold.csv").write_text(STEPS_WITHOUT_TEXT)
+    perfect = ("--miss", "0", "--invent", "0", "--flip", "0", "--json")
+    found = run("annotate", "simulate", tmp_path / "gold.csv", "--stages", "author:1", *perfect).json
+    [stage] = found["stages"]
+    assert (stage["kept"], stage["precision"], stage["recall"]) == (6, 1, 1)
+
+
+@pytest.mark.parametrize("stages", ["author,vet", "clean-procedures,clean-steps,clean-changes", "correct", "vet,audit"])
+def test_people_without_errors_make_the_gold_again_if_all_steps_have_the_same_text(
+    gold: list[Trace], stages: str
+) -> None:
+    """Also after planted steps were removed and the others renumbered."""
+    same = [
+        trace.replace(procedure=trace.procedure.replace(steps=("Stir.",) * len(trace.procedure.steps)))
+        for trace in gold
+    ]
+    last = simulate(with_stages(stages, max_changes=50), same, PERFECT).stages[-1]
+    assert (last.precision, last.recall) == (1, 1)
+
+
+def test_a_number_behind_a_text_makes_no_other_text_again() -> None:
+    [trace] = with_unique_steps([Trace(procedure=Procedure(id="a", goal="g", steps=("Stir.", "Stir. (1)", "stir.")))])
+    assert trace.procedure.steps == ("Stir. (2)", "Stir. (1)", "stir. (3)")
 
 
 def test_planted_mistakes_are_there_before_anybody_looks(gold: list[Trace]) -> None:
@@ -92,6 +138,10 @@ def test_too_few_people_or_procedures_are_an_error(gold: list[Trace]) -> None:
         simulate(design_of("test", "author,vet"), gold, PERFECT[:2])
     with pytest.raises(InputError, match="no procedures"):
         simulate(design_of("test", "vet"), [], PERFECT)
+    bare = [Trace(procedure=trace.procedure) for trace in gold]
+    with pytest.raises(InputError, match="no changes, but the stage vet needs some"):
+        simulate(design_of("test", "clean-steps,vet"), bare, PERFECT)
+    assert simulate(design_of("test", "clean-steps"), bare, PERFECT).stages[0].recall == 1
     both = with_stages("author").stages[0].replace(modalities=("with_image", "without_image"))
     with pytest.raises(InputError, match="at least 4 annotators"):
         simulate(design_of("test", "author").replace(stages=(both,)), gold, PERFECT[:3])

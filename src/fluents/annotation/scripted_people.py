@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -36,15 +38,36 @@ class PlantedShares(Record):
     changes: Annotated[float, Field(ge=0, lt=1)] = 0.32
 
 
+def with_unique_steps(traces: Iterable[Trace]) -> list[Trace]:
+    """The traces, with a number behind each text that several steps share, such as that of steps without a text.
+
+    People find what happens in a step by its text. They cannot find it by its number: a planted step stands in a
+    foreign procedure, and a cleaning stage removes steps and renumbers the others.
+    """
+    found = list(traces)
+    known = Counter(fold(text) for trace in found for text in trace.procedure.steps)
+    numbers = count(1)
+
+    def unique(text: str) -> str:
+        if known[fold(text)] == 1:
+            return text
+        return next(made for number in numbers if fold(made := f"{text} ({number})") not in known)
+
+    return [
+        trace.replace(procedure=trace.procedure.replace(steps=tuple(map(unique, trace.procedure.steps))))
+        for trace in found
+    ]
+
+
 @dataclass
 class Truth:
-    """What gold traces say is right."""
+    """What gold traces say is right. The texts of their steps must be unique."""
 
     procedures: set[str] = field(default_factory=set)
     steps: set[tuple[str, str]] = field(default_factory=set)
     """(procedure, text of the step)."""
     changes: dict[str, list[StateChange]] = field(default_factory=dict)
-    """By the text of a step: what happens in it, in whichever procedure it stands."""
+    """By the text of a step: what happens in it, even if it was planted in another procedure."""
     words: dict[str, set[tuple[Any, ...]]] = field(default_factory=dict)
     """The same, as compared."""
     clusters: dict[tuple[str, str], int] = field(default_factory=dict)

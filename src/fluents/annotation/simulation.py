@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from fluents.annotation.design import ProjectDesign, StageDesign, StageKind
 from fluents.annotation.forms import check_answer, is_writable
@@ -20,6 +20,7 @@ from fluents.annotation.scripted_people import (
     ScriptedAnnotator,
     Truth,
     planted,
+    with_unique_steps,
     words_of,
 )
 from fluents.annotation.stages import items as items_of
@@ -27,9 +28,6 @@ from fluents.annotation.stages import outcome as outcome_of
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.text.names import fold
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 Noun: TypeAlias = Literal["procedures", "steps", "changes"]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -135,9 +133,8 @@ def simulate(
     >>> rates = [ErrorRates(miss=0.3, invent=0.05, flip=0.1)] * 5
     >>> print(simulate(design_of("soups", "author,vet"), gold, rates).stages[-1].recall)  # doctest: +SKIP
     """
-    gold = list(traces)
-    if not gold:
-        raise InputError("the source contains no procedures", fix="choose a file or a dataset with gold traces")
+    gold = with_unique_steps(traces)
+    _check_gold(design, gold)
     if len(annotators) < (need := _needed_people(design)):
         raise InputError(
             f"the stages need at least {need} annotators, but only {len(annotators)} are simulated",
@@ -161,6 +158,16 @@ def simulate(
     needed = judges_needed(design, gold, seed=seed, shares=shares, progress=later) if table else []
     currency = next((stage.pay.currency for stage in design.stages if stage.pay is not None), None)
     return Simulation(reports, needed, currency)
+
+
+def _check_gold(design: ProjectDesign, gold: Sequence[Trace]) -> None:
+    """Without changes, nobody knows an answer, except in stages about procedures and steps."""
+    fix = "choose a file or a dataset with gold traces"
+    if not gold:
+        raise InputError("the source contains no procedures", fix=fix)
+    about_changes = [stage.kind for stage in design.stages if MEASURED.get(stage.kind, "changes") == "changes"]
+    if about_changes and not any(trace.changes for trace in gold):
+        raise InputError(f"the source contains no changes, but the stage {about_changes[0]} needs some", fix=fix)
 
 
 def _needed_people(design: ProjectDesign) -> int:
@@ -299,7 +306,7 @@ def judges_needed(
     progress: Progress = lambda *_: None,
 ) -> list[JudgesNeeded]:
     """What each stage would keep with one to seven judges who all err at the same rate, run alone on the gold."""
-    chosen = random.Random(seed).sample(list(gold), min(MOST_TABLED, len(gold)))
+    chosen = with_unique_steps(random.Random(seed).sample(list(gold), min(MOST_TABLED, len(gold))))
     truth = Truth.of(chosen)
     found = []
     for kind in _tabled_kinds(design):
@@ -327,61 +334,3 @@ def _table_runs(design: ProjectDesign, errors: Sequence[float]) -> int:
 
 def _alone(stage: StageDesign, judges: int) -> StageDesign:
     return stage.replace(judges=judges, modalities=("without_image",), pay=None)
-
-
-# For the terminal
-
-
-def simulation_view(simulation: Simulation) -> RenderableType:
-    """The stages as a table, and under it what other numbers of judges would give."""
-    from rich.console import Group
-
-    from fluents.report.terminal import plain, table_of
-
-    columns = {
-        "stage": [f"{one.number} {one.kind}" for one in simulation.stages],
-        "judges": [str(one.judges) for one in simulation.stages],
-        "items": [f"{one.items:,}" for one in simulation.stages],
-        "decisions": [f"{one.decisions:,}" for one in simulation.stages],
-        "agree": [_share(one.full) for one in simulation.stages],
-        "alpha": [_share(one.alpha) for one in simulation.stages],
-        "F1": [_share(one.f1) for one in simulation.stages],
-        "right": [_share(one.right) for one in simulation.stages],
-        "kept": ["" if one.noun is None else f"{one.kept:,} {one.noun}" for one in simulation.stages],
-        "precision": [_share(one.precision) for one in simulation.stages],
-        "recall": [_share(one.recall) for one in simulation.stages],
-        f"pay, {simulation.currency}": ["" if one.pay is None else f"{one.pay:,.2f}" for one in simulation.stages],
-    }
-    told = {name: cells for name, cells in columns.items() if any(cell not in ("", _NONE) for cell in cells)}
-    parts: list[RenderableType] = [table_of(list(told), list(zip(*told.values(), strict=True)))]
-    parts += [plain(f"{name}: {meaning}", "dim") for name, meaning in _MEANINGS.items() if name in told]
-    for kind in dict.fromkeys(one.kind for one in simulation.needed):
-        of_kind = [one for one in simulation.needed if one.kind == kind]
-        errors = list(dict.fromkeys(one.error for one in of_kind))
-        cells = {(one.judges, one.error): f"{_share(one.precision)} / {_share(one.recall)}" for one in of_kind}
-        lines = [
-            [str(judges), *(cells[judges, error] for error in errors)]
-            for judges in dict.fromkeys(one.judges for one in of_kind)
-        ]
-        parts.append(plain(f"\nStage {kind}: precision / recall of the {MEASURED[kind]} that it keeps", "bold"))
-        parts.append(table_of(["judges", *(f"{error:.0%} errors" for error in errors)], lines))
-    return Group(*parts)
-
-
-_NONE = "–"
-_MEANINGS = {
-    "judges": "number of people who answer each item",
-    "items": "questions of the stage",
-    "decisions": "answers to all items",
-    "agree": "how often all judges give the same answer (1: always)",
-    "alpha": "Krippendorff's alpha (1: all agree, 0: no better than chance)",
-    "F1": "how many changes two authors have in common (1: all, 0: none); the wording does not matter",
-    "right": "how often the answer of the majority is right (1: always)",
-    "kept": "what is left after the stage",
-    "precision": "share of what is kept that is right",
-    "recall": "share of what is right that is kept",
-}
-
-
-def _share(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.2f}"

@@ -82,7 +82,7 @@ def simulate(
 
     from fluents.annotation import ErrorRates, design_of, read_design
     from fluents.annotation import simulate as simulated
-    from fluents.annotation.simulation import simulation_view
+    from fluents.annotation.simulation_view import simulation_view
     from fluents.data.file_formats import read_traces
 
     if (stages is None) == (design is None):
