@@ -143,6 +143,36 @@ def test_downloads_are_what_fluents_reads(client: Client, tmp_path: Path) -> Non
     assert load(tmp_path / "down.jsonl")[0].changes == SOUP.changes
 
 
+@pytest.mark.parametrize("kind", ["tracked", "uploaded"])
+@pytest.mark.parametrize("query", ["", "min_confidence=0.8", "min_support=0.5", "min_salience=1", "top=2"])
+def test_a_filtered_download_has_what_the_page_shows(client: Client, kind: str, query: str) -> None:
+    """Filters look at the words of the model, and what people added always stays: a person has no confidence."""
+    if kind == "tracked":
+        trace = client.tracked(TEXT)["trace"]
+    else:
+        content = jsonl.dumps(SOUP) + b"\n"
+        uploaded = client.call("POST", "/documents/upload", params={"name": "soup.jsonl"}, content=content)
+        trace = uploaded["traces"][0]["id"]
+    path = f"/traces/{trace}"
+    words = {"entity": "ladle", "attribute": "place", "before": "drawer", "after": "pot"}
+    for position in (2, 3):  # the second is below the confidence that a filter wants
+        given = {"verdict": "edited", "position": position, "words": words | {"entity": f"ladle{position}"}}
+        client.call("POST", f"{path}/corrections", given)
+    client.call("POST", f"{path}/corrections", {"verdict": "wrong", "position": 0})
+    for entity in ("spoon", "fork"):
+        given = {"verdict": "added", "step": 3, "words": words | {"entity": entity}}
+        client.call("POST", f"{path}/corrections", given)
+    client.call("POST", f"{path}/corrections", {"verdict": "withdrawn", "position": 7})
+    shown = [one for one in client.call("GET", f"{path}?{query}")["shown"] if one["verdict"] != "wrong"]
+    expected = [(one["corrected"] or one)["entity"] for one in sorted(shown, key=lambda one: one["step"])]
+    answer = client.get(f"/api/v1{path}/download?format=csv&{query}")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["entity"] for row in rows if row["entity"]] == expected  # a step without changes has a row, too
+    assert {"ladle2", "spoon"} <= {*expected}
+    assert "fork" not in expected
+    assert "ladle3" not in expected or query != "min_confidence=0.8"
+
+
 def test_two_traces_are_compared(client: Client) -> None:
     first = client.tracked(TEXT)
     again = client.job({"id": first["document"]})

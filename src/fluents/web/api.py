@@ -49,7 +49,7 @@ from fluents.web.trace_resources import (
     SideBySide,
     TraceView,
 )
-from fluents.web.trace_views import MEDIA_TYPES, DownloadFormat, download, drawn, side_by_side, trace_view
+from fluents.web.trace_views import MEDIA_TYPES, DownloadFormat, download, drawn, filtered, side_by_side, trace_view
 from fluents.web.uploads import read_given_text, read_upload
 
 PLAN_SECONDS, PLAN_MEMORY = 20.0, 1024
@@ -233,7 +233,7 @@ def download_trace(
 ) -> Response:
     """A trace as a file; as people left it, or in the model's words alone."""
     kept = web.archive.trace(trace_id)
-    trace = shown(kept.corrected if corrected else kept.trace)
+    trace = filtered(kept, shown) if corrected else shown(kept.trace)
     return _file(download(trace, format), f"{id_from(trace.id)}.{format}", MEDIA_TYPES[format])
 
 

@@ -62,9 +62,11 @@ def corrected(trace: Trace, corrections: Sequence[Correction]) -> Trace:
 
     What nobody judged stays as it is. The provenance notes how many changes were judged.
     """
-    if not corrections:
-        return trace
-    changes = judged(trace, corrections)
+    return as_judged(trace, judged(trace, corrections)) if corrections else trace
+
+
+def as_judged(trace: Trace, changes: Sequence[JudgedChange]) -> Trace:
+    """The trace with these changes in place of its own, as people left them."""
     current = [change for one in changes if (change := one.current) is not None]
     note = {"corrected": sum(one.verdict is not None for one in changes)}
     return trace.replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -23,7 +23,7 @@ from fluents.salience.entities import canonical_names
 from fluents.salience.feature_rater import RATER
 from fluents.text.names import one_line
 from fluents.web.archive import KeptTrace
-from fluents.web.corrections import JudgedChange, judged
+from fluents.web.corrections import JudgedChange, as_judged, judged
 from fluents.web.trace_resources import ChangeView, Match, SideBySide, TraceView
 
 DownloadFormat: TypeAlias = Literal["jsonl", "csv", "html", "pddl"]
@@ -58,13 +58,8 @@ NO_FILTERS = Filters()
 def trace_view(kept: KeptTrace, filters: Filters = NO_FILTERS) -> TraceView:
     """A trace with people's judgements. Filters look at the model's words; what people added is always shown."""
     trace = rated(kept.trace)
-    left = {id(change) for change in filters(trace).changes}
     ratings = _ratings(trace)
-    shown = [
-        _change_view(one, ratings)
-        for one in judged(trace, kept.corrections)
-        if id(one.change) in left or (one.added and not one.is_taken_back)
-    ]
+    shown = [_change_view(one, ratings) for one in _left(judged(trace, kept.corrections), filters(trace))]
     return TraceView(
         **kept.summary.model_dump(),
         procedure=trace.procedure,
@@ -75,6 +70,18 @@ def trace_view(kept: KeptTrace, filters: Filters = NO_FILTERS) -> TraceView:
         has_confidence=any(change.confidence is not None for change in trace.changes),
         has_support=any(change.support is not None for change in trace.changes),
     )
+
+
+def filtered(kept: KeptTrace, filters: Filters) -> Trace:
+    """What filters leave of a trace as people left it: the same changes as in its view."""
+    trace = filters(kept.trace)
+    return as_judged(trace, _left(judged(kept.trace, kept.corrections), trace)) if kept.corrections else trace
+
+
+def _left(changes: Sequence[JudgedChange], filtered: Trace) -> list[JudgedChange]:
+    """Those that filters left in the model's trace, and what people added."""
+    left = {id(change) for change in filtered.changes}
+    return [one for one in changes if id(one.change) in left or (one.added and not one.is_taken_back)]
 
 
 _rating = threading.Lock()
