@@ -118,6 +118,34 @@ def test_pddl_is_repaired_and_printed(run: Run, tmp_path: Path) -> None:
     assert "(cold pot): no action makes it true" in out
 
 
+def test_a_file_with_a_byte_order_mark_is_valid(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "plain.pddl").write_text(DOMAIN.replace("-kettle", "- kettle") + PROBLEM)
+    valid = run("pddl", tmp_path / "plain.pddl")[1]
+    (tmp_path / "marked.pddl").write_text(valid, encoding="utf-8-sig")
+    assert run("pddl", tmp_path / "marked.pddl", "--strict") == (0, valid, "")
+
+
+@pytest.mark.parametrize(
+    ("domain", "problem", "wrong", "message"),
+    [
+        (DOMAIN, PROBLEM, "domain.pddl", "domain.pddl, line 1, column 46: no space after the hyphen of -kettle: added"),
+        ("", PROBLEM, "domain.pddl", "contains no domain"),
+        ("\x00\x01\ufffd", PROBLEM, "domain.pddl", "contains no domain"),
+        (DOMAIN, "", "problem.pddl", "contains no problem"),
+        (DOMAIN, PROBLEM.replace("(:goal (hot pot))", ""), "problem.pddl", "the problem has no goal"),
+    ],
+)
+def test_an_error_in_pddl_names_the_file(
+    run: Run, tmp_path: Path, domain: str, problem: str, wrong: str, message: str
+) -> None:
+    (tmp_path / "domain.pddl").write_text(domain)
+    (tmp_path / "problem.pddl").write_text(problem)
+    status, _, err = run("pddl", tmp_path / "domain.pddl", tmp_path / "problem.pddl", "--strict")
+    assert status == 2
+    assert message in err
+    assert str(tmp_path / wrong) in err
+
+
 def test_domains_are_scored(run: Run, tmp_path: Path) -> None:
     one = PddlTask(
         procedure=TEA.procedure,

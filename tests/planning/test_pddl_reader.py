@@ -116,6 +116,69 @@ def test_what_people_and_models_write_is_repaired(old: str, new: str, message: s
         ]
 
 
+COOL = "(:action cool :parameters (?k - kettle) :precondition (hot ?k) :effect (not (hot ?k)))\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        (
+            f"Here is it:\n{DOMAIN}I forgot one more action:\n{COOL}{PROBLEM}",
+            [
+                "line 1, column 1: text outside a definition: ignored",
+                "line 14, column 1: text outside a definition: ignored",
+                "line 15, column 1: action outside the domain: added to the domain",
+            ],
+        ),
+        (f"{COOL}{DOMAIN}{PROBLEM}", ["line 1, column 1: action outside the domain: added to the domain"]),
+        (
+            f"{DOMAIN}{PROBLEM}{COOL}",
+            [
+                "line 18, column 1: define is closed before :action: extra parenthesis ignored",
+                "line 13, column 1: missing closing parenthesis: added at the end",
+                "line 18, column 1: action outside the domain: added to the domain",
+            ],
+        ),
+        (
+            f"{DOMAIN}And (see above) \n (:init (hot pot)) so\n on\n{COOL}{PROBLEM}",
+            [
+                "line 13, column 1: text outside a definition: ignored",
+                "line 14, column 2: (:init …) outside a definition: ignored",
+                "line 14, column 20: text outside a definition: ignored",
+                "line 16, column 1: action outside the domain: added to the domain",
+            ],
+        ),
+    ],
+)
+def test_what_stands_outside_is_added_or_reported(text: str, messages: list[str]) -> None:
+    """A language model forgets an action, and adds it after some words: it was dropped, and nothing said so."""
+    found = read_pddl(text)
+    assert [str(repair).removeprefix("text, ") for repair in found.repairs] == messages
+    assert [action.name for action in found.domain.actions] == ["carry", "boil", "cool"]
+    assert read_pddl(str(found.domain), str(found.problem), strict=True).domain == found.domain
+
+
+@pytest.mark.parametrize("name", ["assign", "increase", "scale-up", "always", "sometime", "preference", "oneof"])
+def test_a_declared_predicate_may_be_called_like_a_keyword(name: str) -> None:
+    domain, problem = (re.sub(r"\bhot\b", name, text) for text in (DOMAIN, PROBLEM))
+    found = read_pddl(domain, problem, strict=True)
+    assert str(read_pddl(DOMAIN, PROBLEM).domain).replace("(hot ", f"({name} ") == str(found.domain)
+    with pytest.raises(PddlError, match=f"{name} is not supported"):
+        read_pddl(domain.replace(f":effect ({name} ?k)", f":effect ({name} (at ?k) 3)"), problem)
+    with pytest.raises(PddlError, match=f"{name} is not supported"):
+        read_pddl(domain.replace(f" ({name} ?k - kettle)", ""), problem)
+
+
+def test_a_predicate_may_be_declared_after_the_actions() -> None:
+    [predicates] = re.findall(r"  \(:predicates.*\n", DOMAIN)
+    later = DOMAIN.replace(predicates, "").rstrip()[:-1] + f"\n{predicates})"
+    assert read_pddl(later.replace("hot", "always"), PROBLEM.replace("hot", "always"), strict=True).repairs == ()
+
+
+def test_a_byte_order_mark_is_no_error() -> None:
+    assert read_pddl(f"\ufeff{DOMAIN}", f"\ufeff{PROBLEM}", strict=True) == read_pddl(DOMAIN, PROBLEM)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -217,8 +217,9 @@ def pddl(
     from fluents.planning.planners import solve as solved
     from fluents.planning.reader import read_pddl
 
-    texts = [path.read_bytes().decode(errors="replace") for path in (domain, problem) if path is not None]
-    found = read_pddl(*texts, strict=strict)
+    files = [path for path in (domain, problem) if path is not None]
+    texts = [path.read_bytes().decode(errors="replace") for path in files]
+    found = read_pddl(*texts, strict=strict, sources=[str(path) for path in files])
     solution = None
     if solve:
         if found.problem is None:

@@ -80,6 +80,7 @@ class PddlText:
 
     def __init__(self, source: str, content: str, repairs: list[Repair]) -> None:
         self._source, self._repairs = source, repairs
+        content = content.removeprefix("\ufeff")  # the byte order mark of editors on Windows
         self._content = content.translate(_LOWER)  # PDDL does not tell case apart
         self._lines = [0, *(match.end() for match in re.finditer("\n", self._content))]
         self._renamed: dict[str, str] = {}
@@ -104,14 +105,17 @@ class PddlText:
         return made
 
     def definitions(self) -> Iterator[Expression]:
-        """Every `(define …)` in the text; what stands around them is left out."""
-        outside = False
+        """Every `(define …)` in the text, and every action outside one; all else is left out."""
+        in_text = False
         for item in self._tree():
-            if isinstance(item, Expression) and item.head == "define":
+            head = item.head if isinstance(item, Expression) else ""
+            if head in ("define", ":action"):
                 yield item
-            elif not outside:
-                outside = True
+            elif head.startswith(":"):
+                self.repair(item.offset, f"({head} …) outside a definition: ignored")
+            elif not in_text:
                 self.repair(item.offset, "text outside a definition: ignored")
+            in_text = not head.startswith((":", "define"))
 
     def _tree(self) -> Expression:
         root = Expression(self, 0)
