@@ -13,6 +13,7 @@ from rainy_woods import TRACE, WANTED
 import fluents as fl
 from fluents.errors import InputError
 from fluents.planning.compilation import compile_trace
+from fluents.planning.conditions import KEYWORDS
 from fluents.planning.model import Connective
 from fluents.planning.planners import Planner
 from fluents.planning.reader import read_pddl
@@ -156,6 +157,18 @@ def test_a_state_that_nobody_knows_at_first_is_not_taken_from_later() -> None:
     trace = Trace(procedure=Procedure(steps=("Heat the pan.", "Let the pan cool.")), changes=changes)
     assert compile_trace(trace).problem.init == ()
     assert plan(trace, "pan cold", planner="built-in").steps == (1, 2)
+
+
+@pytest.mark.parametrize("attribute", ["increase", "preference", "at", "total cost"])
+def test_no_name_means_something_to_a_reader_of_pddl(attribute: str) -> None:
+    """A state without a letter of ASCII leaves the attribute alone as the name."""
+    change = StateChange(step=1, entity="number", attribute=attribute, before="低", after="高")
+    trace = Trace(procedure=Procedure(steps=("Turn it up.",)), changes=(change,))
+    found = plan(trace, "number 高", planner="built-in")
+    assert found.steps == (1,)
+    assert found.domain is not None
+    names = {one.name for one in (*found.domain.predicates, *found.domain.types)}
+    assert not names & KEYWORDS
 
 
 def test_of_several_raters_one_is_chosen() -> None:

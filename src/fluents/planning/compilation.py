@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fluents.errors import InputError
+from fluents.planning.conditions import KEYWORDS
 from fluents.planning.goals import Fluent, worded_goal
 from fluents.planning.model import Action, Atom, Connective, Domain, Effect, Predicate, Problem, Typed, atoms_of
 from fluents.planning.states import PlanStep, Wording, World
@@ -174,7 +175,7 @@ class _Compiler:
 
     def __init__(self, trace: Trace, side_effects: bool, order: bool) -> None:
         self._trace, self._side_effects, self._order = trace, side_effects, order
-        self._taken: set[str] = {"object", "define", "and", "or", "not", "when", "forall", "exists", "imply", "either"}
+        self._taken: set[str] = set(KEYWORDS)
         self._types: dict[str, str] = {}
         self._objects: dict[str, str] = {}
         self._predicates: dict[tuple[str, str], str] = {}
