@@ -208,26 +208,6 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(tmp_path: Pa
             batch(path, locked, **options)
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
-def test_a_damaged_shard_is_told_kept_and_made_again(tmp_path: Path, options: Options, damage: str) -> None:
-    path, out = menu(tmp_path, 20), tmp_path / "out"
-    batch(path, out, **options)
-    whole = files(out)
-    victim = out / manifest(out).shards[1].file
-    data = bytearray(victim.read_bytes())
-    if damage == "flipped":
-        for place in range(4, 400):  # one bit may be one that nobody reads
-            data[place] ^= 0xFF
-    victim.write_bytes(b"" if damage == "empty" else bytes(data[:-30] if damage == "cut" else data))
-    told: list[str] = []
-    report = batch(path, out, on_notice=told.append, **options)
-    assert "damaged" in told[0]
-    assert victim.name in told[0]
-    assert report.skipped == 1
-    assert files(out) == whole
-    assert victim.with_name(f"{victim.name}.damaged").exists()
-
-
 def test_a_shard_that_is_gone_is_made_again(tmp_path: Path, options: Options) -> None:
     path, out = menu(tmp_path, 20), tmp_path / "out"
     batch(path, out, **options)

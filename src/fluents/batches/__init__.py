@@ -172,7 +172,7 @@ class _Run:
         self._steps = 0
         self._pool: WorkerPool | None = None
         self._started = datetime.now(UTC)
-        self._save()
+        self._save_first()
         self._tell()
 
     @property
@@ -181,7 +181,7 @@ class _Run:
 
     @property
     def _procedures(self) -> int:
-        return sum(shard.count for shard in self._plan.ours if shard.done is not None and not shard.retry)
+        return sum(shard.count for shard in self._plan.ours if shard.is_done)
 
     def work(self, pool: WorkerPool) -> None:
         self._pool = pool
@@ -204,15 +204,23 @@ class _Run:
         self._on_progress(BatchProgress(self._procedures, total, self._before, self._steps, failures))
 
     def _save(self) -> None:
-        """Write the manifest. The tasks of an array job write none but the first: who runs last sees all shards."""
-        if self._plan.part is not None and self._plan.store.read_manifest() is not None:
-            return
-        shards = tuple(shard.done for shard in self._plan.shards if shard.done is not None)
+        """Write the manifest, without the shards that are to be retried: a run that is killed may leave them as they
+        were, or done again, and what the manifest lists must not change."""
+        shards = tuple(shard.done for shard in self._plan.shards if shard.done is not None and shard.is_done)
         self._plan.store.write_manifest(Manifest(self._plan.signed, shards, len(shards) == len(self._plan.shards)))
+
+    def _save_first(self) -> None:
+        """The tasks of an array job write a manifest only where there is none, or where it lists what they may change:
+        who runs last sees all shards."""
+        manifest = None if self._plan.part is None else self._plan.store.read_manifest()
+        undone = {shard.file for shard in self._plan.shards if not shard.is_done}
+        if manifest is None or any(shard.file in undone for shard in manifest.shards):
+            self._save()
 
     def finish(self, seconds: float, engine: str) -> None:
         """Leave the manifest as true as it can be, also where the run ended early."""
-        self._save()
+        if self._plan.part is None:
+            self._save()
         did = [self._shards[file].done for file in self._did]
         line = {
             "started": self._started.isoformat(timespec="seconds"),

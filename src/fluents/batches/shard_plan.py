@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fluents.batches.documents import InputFile, cut, find_files
-from fluents.batches.stages import STAGES, BatchSettings, ShardTask, in_order
+from fluents.batches.documents import InputDocument, InputFile, cut, find_files
+from fluents.batches.stages import STAGES, BatchSettings, ShardTask, are_rows_of, in_order
 from fluents.batches.store import Manifest, ShardDamagedError, ShardFile, ShardFormat, ShardStore
 from fluents.errors import InputError
 from fluents.scoring import check_choice
@@ -30,6 +31,11 @@ class PlannedShard:
     count: int
     done: ShardFile | None = None
     retry: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of it is left to do."""
+        return self.done is not None and not self.retry
 
 
 @dataclass
@@ -54,7 +60,7 @@ class BatchPlan:
     @property
     def left(self) -> list[PlannedShard]:
         """The shards of this part that are to be done."""
-        return [shard for shard in self.ours if shard.done is None or shard.retry]
+        return [shard for shard in self.ours if not shard.is_done]
 
     def tasks(self) -> Iterator[ShardTask]:
         """What is to be done, with its documents, read as they are needed."""
@@ -206,7 +212,7 @@ def _find_shards(planned: BatchPlan, manifest: Manifest | None, retry_failed: bo
         file = planned.settings.file_name(shard.name, planned.signed)
         one = PlannedShard(file, len(shard.documents))
         if file in there:
-            one.done = _checked(planned, file, known.get(file), dry)
+            one.done = _checked(planned, file, shard.documents, known.get(file), dry)
         elif file in known:
             planned.notices.append(f"{file} is missing from the output folder, so it is created again")
         one.retry = retry_failed and one.done is not None and one.done.failures > 0
@@ -223,10 +229,12 @@ def _find_shards(planned: BatchPlan, manifest: Manifest | None, retry_failed: bo
         )
 
 
-def _checked(planned: BatchPlan, file: str, known: ShardFile | None, dry: bool) -> ShardFile | None:
+def _checked(
+    planned: BatchPlan, file: str, documents: Sequence[InputDocument], known: ShardFile | None, dry: bool
+) -> ShardFile | None:
     """What is known of a file that is there; None, and a notice, if it is damaged."""
     try:
-        return planned.store.check_shard(file, known)
+        return planned.store.check_shard(file, known, len(documents), partial(are_rows_of, documents))
     except ShardDamagedError as error:
         moved = f"{file}.damaged" if dry else planned.store.set_aside(file)
         planned.notices.append(

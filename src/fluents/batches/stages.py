@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -236,6 +237,27 @@ def _make_ids_differ(found: dict[int, Trace]) -> None:
             number += 1
             found[row] = found[row].replace(procedure=found[row].procedure.replace(id=f"{name}-{number}"))
         seen.add(found[row].id)
+
+
+def are_rows_of(documents: Sequence[InputDocument], rows: Sequence[Trace]) -> bool:
+    """Whether the ids of rows are those that their documents lead to."""
+    return len(rows) == len(documents) and all(map(_is_row_of, documents, rows))
+
+
+def _is_row_of(document: InputDocument, row: Trace) -> bool:
+    if _is_id(row.id, document.id):
+        return True
+    if document.kind == "text":
+        return False
+    try:  # some records have an id that only reading them tells
+        return _is_id(row.id, document.content().id)
+    except (FluentsError, ValueError, RecursionError, LookupError, TypeError, ArithmeticError):
+        return False
+
+
+def _is_id(found: str, wanted: str) -> bool:
+    """Whether it is this id, or what `_make_ids_differ` makes of it."""
+    return bool(re.fullmatch(re.escape(wanted) + r"(-\d+)?", found))
 
 
 _FOR_ALL = (EndpointError, DataMissingError, ChecksumError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from fluents import jsonl
 from fluents.errors import FluentsError, InputError, needs_extra
 from fluents.records import Trace
+from fluents.text.names import counted
 
 with needs_extra("batch"):
     import fsspec
@@ -141,22 +142,37 @@ class ShardStore:
         """The rows of a shard, or a ShardDamagedError."""
         return list(self._decoded(name, self.read(name)))
 
-    def check_shard(self, name: str, known: ShardFile | None) -> ShardFile:
-        """What the manifest says of a shard that is there: as it said before, or by reading it as a whole."""
+    def check_shard(
+        self, name: str, known: ShardFile | None, count: int, holds: Callable[[Sequence[Trace]], bool]
+    ) -> ShardFile:
+        """What the manifest says of a shard that is there: as it said before, or by reading it as a whole.
+
+        A ShardDamagedError if it is not what the manifest knows, or has not `count` rows, or rows that `holds` refuses.
+        """
         data = self.read(name)
-        if known is not None and known.sha256 == sha256(data).hexdigest():
-            return known
-        return _facts(name, self._decoded(name, data), data)
+        if known is not None and known.sha256 != sha256(data).hexdigest():
+            raise self._damaged(name, f"its checksum differs from the one in {MANIFEST}")
+        # A file that is as the manifest says is not read again: that would make every resumed run slower.
+        traces = [] if known else self._decoded(name, data)
+        facts = known or _facts(name, traces, data)
+        if facts.procedures != count:
+            raise self._damaged(name, f"it contains {counted(facts.procedures, 'procedure')} instead of {count}")
+        if known is None and not holds(traces):
+            raise self._damaged(name, "it contains other procedures than the input")
+        return facts
 
     def _decoded(self, name: str, data: bytes) -> list[Trace]:
         try:
             return decode(data, _format(name), name)
         except InputError as error:
-            raise ShardDamagedError(
-                f"this shard is damaged: {error.what}",
-                where=self.of(name),
-                fix="run the same `fluents batch` command again: it repairs damaged files",
-            ) from None
+            raise self._damaged(name, error.what) from None
+
+    def _damaged(self, name: str, why: str) -> ShardDamagedError:
+        return ShardDamagedError(
+            f"this shard is damaged: {why}",
+            where=self.of(name),
+            fix="run the same `fluents batch` command again: it repairs damaged files",
+        )
 
     # The row that a worker is at, where rows are done one by one because workers died
 

@@ -1,0 +1,125 @@
+"""Shard files that are not what a run wrote: told, kept, and made again; those of a killed run are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fsspec", reason="needs the extra batch")
+pytest.importorskip("pyarrow", reason="needs the extra batch")
+
+from fluents.batches import batch
+from fluents.batches.store import MANIFEST, Manifest, ShardStore
+from kitchen import files, lines, manifest, menu, misbehave, recording
+
+Options = dict[str, Any]
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    """Tracking by replay, in shards of ten."""
+    return {"stages": ["segment", "track"], "shard_size": 10, "replay": recording(tmp_path), "workers": 1}
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    """The manifest, and the shards that it lists."""
+    return {name: (out / name).read_bytes() for name in (MANIFEST, *(shard.file for shard in manifest(out).shards))}
+
+
+def damages(data: bytes, other: bytes) -> dict[str, bytes]:
+    """What may become of a file; `other` is that of another shard."""
+    return {
+        "cut": data[:-30],
+        "cut after a line": b"".join(data.splitlines(keepends=True)[:4]),
+        "flipped": data[:4] + bytes(byte ^ 0xFF for byte in data[4:400]) + data[400:],  # one bit may be one unread
+        "one letter": data.replace(b"stove", b"stone", 1),
+        "another shard": other,
+        "empty": b"",
+    }
+
+
+@pytest.mark.parametrize(
+    ("format", "damage", "is_listed"),
+    [
+        ("parquet", "cut", True),
+        ("parquet", "flipped", True),
+        ("parquet", "flipped", False),
+        ("parquet", "another shard", True),
+        ("parquet", "another shard", False),
+        ("parquet", "empty", True),
+        ("jsonl", "cut", True),
+        ("jsonl", "cut after a line", True),
+        ("jsonl", "cut after a line", False),
+        ("jsonl", "one letter", True),  # which nobody can know of a file that is not listed
+        ("jsonl", "another shard", True),
+    ],
+)
+def test_a_damaged_shard_is_told_kept_and_made_again(
+    tmp_path: Path, options: Options, format: str, damage: str, is_listed: bool
+) -> None:
+    path, out, options = menu(tmp_path, 20), tmp_path / "out", options | {"format": format}
+    batch(path, out, **options)
+    whole = contents(out)
+    other, victim = (out / shard.file for shard in manifest(out).shards)
+    victim.write_bytes(damages(victim.read_bytes(), other.read_bytes())[damage])
+    if not is_listed:  # as a run leaves it that was killed
+        (out / MANIFEST).unlink()
+    told: list[str] = []
+    report = batch(path, out, on_notice=told.append, **options)
+    assert "damaged" in told[0]
+    assert victim.name in told[0]
+    assert report.skipped == 1
+    assert contents(out) == whole
+    assert victim.with_name(f"{victim.name}.damaged").exists()
+
+
+def test_a_shard_that_an_older_version_listed_with_too_few_rows_is_made_again(tmp_path: Path, options: Options) -> None:
+    """It took the checksum of a damaged file for a new truth."""
+    path, out = menu(tmp_path, 20), tmp_path / "out"
+    batch(path, out, **options)
+    whole, store = files(out), ShardStore(out)
+    first, second = manifest(out).shards
+    fewer = store.write_shard(second.file, store.read_shard(second.file)[:4])
+    store.write_manifest(Manifest(manifest(out).settings, (first, fewer), True))
+    assert any("4 procedures instead of 10" in notice for notice in batch(path, out, **options).notices)
+    assert files(out) == whole
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [{"id": 0, "steps": ["Stir."]}, {"id": False, "text": "Stir."}, {"id": 1.5, "steps": ["Stir."]}],
+        [{"id": "x", "steps": ["Stir."]}, {"id": "x", "steps": ["Stir."]}, {"id": " x ", "steps": ["Stir."]}],
+        [{"fluents": 1, "kind": "procedure", "goal": "Tea", "steps": ["Stir."]}, {"id": " ", "steps": ["Stir."]}],
+        [{"steps": ["Stir."]}, {"text": "Stir."}, {"id": "y"}, {"id": ["z"], "steps": ["Stir."] * 3}, "x", 5],
+    ],
+)
+def test_a_shard_without_a_manifest_is_known_whatever_ids_its_procedures_have(
+    tmp_path: Path, records: list[Any]
+) -> None:
+    path, out = lines(tmp_path / "in.jsonl", *records), tmp_path / "out"
+    batch(path, out, stages=["segment"], workers=1, max_steps=2)
+    (out / MANIFEST).unlink()
+    report = batch(path, out, stages=["segment"], workers=1, max_steps=2)
+    assert (report.skipped, report.notices) == (1, ())
+
+
+@pytest.mark.parametrize("part", [None, (1, 1)])
+def test_a_retry_that_was_killed_before_its_manifest_loses_nothing(
+    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch, part: tuple[int, int] | None
+) -> None:
+    """The shard is no longer what the first manifest said, and yet it is not damaged."""
+    path, out = menu(tmp_path, 20, goals={4: "burn"}), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        misbehave(tmp_path, patch)
+        batch(path, out, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr("fluents.batches._Run.finish", lambda *_: None)
+        batch(path, out, retry_failed=True, part=part, **options)
+    assert not manifest(out).complete
+    kept = contents(out)
+    report = batch(path, out, **options)
+    assert (report.procedures, report.failures, report.skipped, report.notices) == (20, 0, 2, ())
+    assert kept.items() - {(MANIFEST, kept[MANIFEST])} <= contents(out).items()
