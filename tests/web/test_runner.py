@@ -6,21 +6,24 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("sqlalchemy", reason="the web application: pip install 'fluents[web]'")
 
-from served import replaying
-from soup import SOUP
+from served import replaying, served
+from soup import SOUP, TEXT
+from sqlalchemy.exc import OperationalError
 
 from fluents.web import runner
 from fluents.web.archive import Archive
-from fluents.web.jobs import Jobs
+from fluents.web.jobs import Jobs, TakenJob
 from fluents.web.resources import Job
 from fluents.web.runner import Broadcast, JobRunner, WorkerLimits
 from fluents.web.store import Store
@@ -28,6 +31,7 @@ from fluents.web.tables import JobRow
 from fluents.web.worker import TrackerChoice
 
 FOREVER = 3600.0
+FOREVER_OFTEN = 10**9
 
 
 class Bench:
@@ -209,6 +213,96 @@ def test_a_runner_that_is_closed_leaves_a_job_that_goes_on_with_the_next(bench: 
     assert bench.ended(job).state == "done"
     steps = [event.data["step"] for event in bench.jobs.events(job.id) if event.kind == "step"]
     assert steps == [1, 2, 3, 4]
+
+
+def _failing(times: int, then: Callable[..., Any]) -> Callable[..., Any]:
+    """`then`, after so many errors of the database."""
+    left = iter(range(times))
+
+    def call(*given: Any) -> Any:
+        if next(left, None) is not None:
+            raise OperationalError("INSERT", {}, Exception("disk I/O error"))
+        return then(*given)
+
+    return call
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(runner, "RETRY", 0.01)
+    return monkeypatch
+
+
+def test_jobs_go_on_after_errors_of_the_database(bench: Bench, impatient: pytest.MonkeyPatch) -> None:
+    bench.ended(bench.add())
+    impatient.setattr(bench.jobs, "take", _failing(3, bench.jobs.take))
+    assert bench.ended(bench.add()).state == "done"
+    assert bench.runner.trouble is None
+
+
+@pytest.mark.parametrize("last_words", [0, 1])
+def test_a_job_goes_on_when_the_database_does(bench: Bench, impatient: pytest.MonkeyPatch, last_words: int) -> None:
+    """Also when not even the end of the job could be kept."""
+    impatient.setattr(bench.jobs, "add_step", _failing(1, bench.jobs.add_step))
+    for name in ("end", "worker_ended"):
+        impatient.setattr(bench.jobs, name, _failing(last_words, getattr(bench.jobs, name)))
+    job = bench.add()
+    assert bench.ended(job).state == "done"
+    steps = [event.data["step"] for event in bench.jobs.events(job.id) if event.kind == "step"]
+    assert steps == [1, 2, 3, 4]  # each once
+
+
+def test_a_job_that_the_store_cannot_keep_fails_and_the_next_one_runs(
+    bench: Bench, impatient: pytest.MonkeyPatch
+) -> None:
+    with impatient.context() as patch:
+        patch.setattr(bench.jobs, "finish", _failing(FOREVER_OFTEN, bench.jobs.finish))
+        failed = bench.ended(bench.add())
+    assert (failed.state, failed.error) == ("failed", "the store reported an error (OperationalError)")
+    assert bench.ended(bench.add()).state == "done"
+
+
+def test_the_server_says_that_it_cannot_run_jobs_until_it_can(tmp_path: Path, impatient: pytest.MonkeyPatch) -> None:
+    with served(tmp_path / "web.sqlite", replaying(tmp_path)) as client:
+        document = client.document(TEXT)
+        with impatient.context() as patch:
+            patch.setattr(Jobs, "take", _failing(FOREVER_OFTEN, Jobs.take))
+            job = client.job(document)
+            for _ in range(6000):
+                answer = client.get("/api/v1/health")
+                if answer.status_code == 503:
+                    break
+                time.sleep(0.02)
+            assert answer.json()["error"] == "the server cannot run jobs: OperationalError"
+            assert answer.json()["fix"]
+        *_, last = client.events(job)
+        assert last.data["state"] == "done"
+        assert client.call("GET", "/health")["status"] == "ok"
+
+
+def test_a_runner_whose_thread_has_ended_says_so(bench: Bench) -> None:
+    assert bench.runner.trouble is None
+    bench.runner.close()
+    assert "has ended" in (bench.runner.trouble or "")
+
+
+@with_bench(pause=FOREVER)
+def test_a_job_is_cancelled_at_the_moment_when_it_is_taken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.ended(bench.add("gone"))
+    take, cancelling = bench.jobs.take, []
+
+    def take_slowly() -> TakenJob | None:
+        job = take()
+        if job is not None:
+            cancelling.append(threading.Thread(target=bench.runner.cancel, args=(job.id, 60.0)))
+            cancelling[0].start()
+            cancelling[0].join(timeout=0.5)  # in which it would have found nothing to cancel
+        return job
+
+    monkeypatch.setattr(bench.jobs, "take", take_slowly)
+    job = bench.add()
+    assert bench.ended(job).state == "cancelled"
+    cancelling[0].join()
 
 
 def test_a_worker_ends_with_whoever_started_it() -> None:

@@ -67,9 +67,12 @@ router = APIRouter(prefix="/api/v1", responses=_ERRORS)
 # The server
 
 
-@router.get("/health")
+@router.get("/health", responses={503: {"model": ErrorAnswer}})
 def health(web: Web) -> Health:
-    """Whether the server works, and what it is busy with."""
+    """Whether the server works, and what it is busy with; 503 if it cannot run jobs."""
+    if web.runner.trouble is not None:
+        fix = "look for the error in the output of the server; the server keeps trying, and needs no restart"
+        raise RefusedError(503, f"the server cannot run jobs: {web.runner.trouble}", fix)
     queued, running = web.jobs.counts()
     return Health(status="ok", version=__version__, store=web.store.kind, queued=queued, running=running)
 

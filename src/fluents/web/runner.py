@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import queue
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from fluents import jsonl
 from fluents.records import Provenance, Reject, StateChange
 from fluents.web.archive import trace_of
@@ -25,6 +28,9 @@ from fluents.web.worker import Order, TrackerChoice
 
 CANCEL_PATIENCE = 1.0
 """Seconds in which a worker may stop by itself and keep its model; then it is killed."""
+RETRY = 5.0
+"""Seconds after which jobs are taken again when the store, for instance, reported an error."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -165,6 +171,7 @@ class JobRunner:
         self._current: str | None = None
         self._ended = threading.Event()
         self._cancelled = threading.Event()
+        self._trouble: str | None = None
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
@@ -177,6 +184,13 @@ class JobRunner:
         self._ending.set()
         self.wake()
         self._thread.join()
+
+    @property
+    def trouble(self) -> str | None:
+        """The kind of error that keeps jobs from running; None while they run or wait for their turn."""
+        if self._trouble is None and not self._thread.is_alive():
+            return "the thread that runs jobs has ended"
+        return self._trouble
 
     @property
     def worker_pid(self) -> int | None:
@@ -200,28 +214,57 @@ class JobRunner:
         ended.wait(patience)
 
     def _run(self) -> None:
+        while not self._ending.is_set():
+            try:
+                self._take_turns()
+            except Exception as error:  # as when the database is restarted: later jobs must not wait for a new server
+                if self._trouble is None:  # else the log has it
+                    _log.exception("jobs cannot run; the server tries again every %g seconds", RETRY)
+                self._trouble = type(error).__name__  # its words may repeat what somebody sent
+                self._end_process()
+                self._ending.wait(RETRY)
+        self._end_process()
+
+    def _take_turns(self) -> None:
+        """Run the jobs one after the other, until the server ends."""
+        if self._trouble is not None:
+            self._jobs.recover()  # the job whose end could not be kept
         self._running_process()  # at once: it takes seconds to import what it needs
         while not self._ending.is_set():
-            job = self._jobs.take()
+            job = self._next()
             if job is None:
                 self._rest()
                 continue
-            with self._lock:
-                self._current = job.id
-                self._ended, self._cancelled = threading.Event(), threading.Event()
             self._broadcast.tell(job.id)
             try:
-                self._track(job)
-            except NotFoundError:  # its document was deleted
-                self._end_process()
-            except Exception as error:  # the next job may do better
-                self._end_process()
-                self._jobs.end(job.id, "failed", f"{type(error).__name__}: {error}"[:500])
-            with self._lock:
-                self._current = None
-            self._ended.set()
-            self._broadcast.tell(job.id)
-        self._end_process()
+                self._run_one(job)
+            finally:
+                with self._lock:
+                    self._current = None
+                self._ended.set()
+                self._broadcast.tell(job.id)
+
+    def _next(self) -> TakenJob | None:
+        """The job whose turn it is. Who cancels it meanwhile waits, and then finds it here."""
+        with self._lock:
+            job = self._jobs.take()
+            self._trouble = None
+            if job is not None:
+                self._current = job.id
+                self._ended, self._cancelled = threading.Event(), threading.Event()
+            return job
+
+    def _run_one(self, job: TakenJob) -> None:
+        try:
+            self._track(job)
+        except NotFoundError:  # its document was deleted
+            self._end_process()
+        except SQLAlchemyError as error:  # it may go on, unless it is what the store cannot keep
+            self._end_process()
+            self._jobs.worker_ended(job.id, f"the store reported an error ({type(error).__name__})")
+        except Exception as error:  # the next job may do better
+            self._end_process()
+            self._jobs.end(job.id, "failed", f"{type(error).__name__}: {error}"[:500])
 
     def _rest(self) -> None:
         """Wait for a job; end a worker that has nothing to do for long."""
@@ -282,7 +325,7 @@ class JobRunner:
                 continue
             if report is None:
                 reason = self._end_process()
-                if stop_at is not None:
+                if self._cancelled.is_set():
                     self._jobs.end(job.id, "cancelled")
                 else:
                     self._jobs.worker_ended(job.id, f"the process that ran this job ended unexpectedly ({reason})")
