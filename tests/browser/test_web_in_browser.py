@@ -348,6 +348,17 @@ def test_a_killed_server_comes_back_and_the_job_goes_on(browser: Browser, tmp_pa
         expect(tab.locator("li.change")).to_have_count(5)
 
 
+def test_a_running_job_whose_text_is_deleted_elsewhere_is_gone(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, pause=1) as (_, address), visiting(browser, address) as tab:
+        give(tab)
+        document = tab.url.rpartition("=")[2]
+        tab.get_by_role("button", name="Track the changes").click()
+        expect(tab.locator("li.change").first).to_be_visible()
+        assert tab.request.delete(f"{address}api/v1/documents/{document}").ok
+        expect(tab.get_by_role("heading", name="This is not here any more")).to_be_visible()
+        expect(tab.get_by_text("The connection to the server is lost")).to_be_hidden()
+
+
 def test_without_a_server_the_page_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
     with served(tmp_path) as (server, address), visiting(browser, address) as tab:
         tab.get_by_label("Text").fill(TEXT)
@@ -372,6 +383,64 @@ def test_a_server_with_tokens_asks_for_one(browser: Browser, tmp_path: Path) -> 
         tab.get_by_label("Token").fill(token)
         tab.get_by_role("button", name="Sign in").click()
         expect(tab.get_by_label("Text")).to_be_visible()
+        tab.get_by_role("button", name="Sign out").click()
+        expect(tab.get_by_label("Token")).to_be_visible()
+        expect(tab.get_by_role("button", name="Sign out")).to_be_hidden()
+
+
+def test_a_mended_file_is_opened_again(browser: Browser, quick: str, tmp_path: Path) -> None:
+    file = tmp_path / "egg.md"
+    with visiting(browser, quick) as tab:
+        for text in ("", TEXT):
+            file.write_text(text, encoding="utf-8")
+            with tab.expect_file_chooser() as waiting:
+                tab.get_by_text("Open a file …").click()
+            waiting.value.set_files(file)
+            expect(tab.locator("[role=alert]" if not text else ".editor")).to_be_visible()
+        expect(tab.locator(".editor textarea")).to_have_count(4)
+
+
+def drop(tab: Page, **files: str) -> None:
+    """Drop files, by name without suffix, on the box for the text."""
+    dropped = tab.evaluate_handle(
+        """(files) => {
+          const dropped = new DataTransfer();
+          for (const [name, text] of Object.entries(files)) dropped.items.add(new File([text], `${name}.md`));
+          return dropped;
+        }""",
+        files,
+    )
+    for kind in ("dragenter", "dragover", "drop"):
+        tab.get_by_label("Text").dispatch_event(kind, {"dataTransfer": dropped})
+
+
+def test_files_are_dropped(browser: Browser, quick: str) -> None:
+    with visiting(browser, quick) as tab:
+        drop(tab, egg=TEXT)
+        expect(tab.locator(".editor textarea")).to_have_count(4)
+        tab.get_by_role("link", name="New").click()
+        drop(tab, scrambled=TEXT.replace("Fry", "Scramble"), empty="", never=TEXT)
+        expect(tab.get_by_role("alert")).to_contain_text("(empty.md) ")
+        expect(tab.get_by_role("alert")).to_contain_text("Already in the library: scrambled.md.")
+        drop(tab, one=TEXT.replace("an egg", "one egg"), two=TEXT.replace("an egg", "two eggs"))
+        expect(tab.get_by_role("heading", name="Library")).to_be_visible()
+        for name in ("Fry two eggs", "Fry one egg", "Scramble an egg"):
+            expect(tab.get_by_role("link", name=name).first).to_be_visible()
+
+
+def test_a_dropped_text_and_an_example_leave_a_way_back(browser: Browser, quick: str) -> None:
+    with visiting(browser, quick) as tab:
+        box, heading = tab.get_by_label("Text"), tab.get_by_role("heading", name="What changes, step by step")
+        box.fill("Boil an egg. ")
+        heading.select_text()
+        heading.drag_to(box, source_position={"x": 50, "y": 10}, target_position={"x": 300, "y": 100})
+        expect(box).to_have_value(re.compile("^Boil an egg. *What changes, step by step"))
+        box.press("Control+z")
+        expect(box).to_have_value("Boil an egg. ")
+        tab.get_by_role("button", name="Flat tyre").click()
+        expect(box).to_have_value(re.compile("^# Mend a flat"))
+        box.press("Control+z")
+        expect(box).to_have_value("Boil an egg. ")
 
 
 def test_a_saved_web_page_is_opened_and_gold_that_is_none_is_refused(

@@ -63,7 +63,8 @@ export async function warningsOf(job) {
   return [...new Set(messages)];
 }
 
-/** Listen to a job. `told` gets ("state" | "step" | "warning" | "progress" | "lost" | "back", data); returns how to stop. */
+/** Listen to a job. `told` gets ("state" | "step" | "warning" | "progress" | "lost" | "back" | "gone", data); returns how
+ *  to stop. */
 export function listen(job, told) {
   let source, timer, lost = false, stopped = false;
   const open = () => {
@@ -81,7 +82,9 @@ export function listen(job, told) {
       if (stopped) return;
       if (!lost) told("lost", null);
       lost = true;
-      if (source.readyState === EventSource.CLOSED && !stopped) timer = setTimeout(open, 2000); // the browser gave up; we do not
+      if (stopped) return;
+      get(`/jobs/${job}`).catch((error) => error.status === 404 && !stopped && told("gone", null)); // its text was deleted
+      if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, 2000); // the browser gave up; we do not
     });
   };
   open();

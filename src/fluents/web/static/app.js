@@ -35,6 +35,13 @@ const app = {
   },
 };
 
+const signOut = button("Sign out", async () => {
+  await remove("/session");
+  app.server = null;
+  await app.go("/");
+}, { kind: "plain", hidden: true });
+document.querySelector(".bar nav").append(signOut);
+
 const addressNow = () => location.pathname + location.search;
 
 async function show(instead = false) {
@@ -52,6 +59,7 @@ async function show(instead = false) {
   }
   try {
     app.server ??= await get("/server");
+    signOut.hidden = !(app.server.needs_token && app.server.signed_in);
     const left = app.server.needs_token && !app.server.signed_in ? showSignIn(page) : await view(page, value, app);
     if (mine !== turn) return left?.();
     leave = left ?? leave;
@@ -113,13 +121,4 @@ addEventListener("popstate", () => {
   if (addressNow() !== shownAddress) show(); // else only the step in the address changed
 });
 
-show().then(async () => {
-  if (!app.server?.needs_token || !app.server.signed_in) return;
-  document.querySelector(".bar nav").append(
-    button("Sign out", async () => {
-      await remove("/session");
-      app.server = null;
-      await app.go("/");
-    }, { kind: "plain" }),
-  );
-});
+show();

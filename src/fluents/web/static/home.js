@@ -38,9 +38,23 @@ export async function showHome(page, app) {
   async function keepFile(file) {
     const most = app.server.limits.body_bytes;
     if (file.size > most) throw { what: `the size of ${file.name} is ${bytes(file.size)}, but the limit is ${bytes(most)}`, fix: "paste the part with the steps" };
-    const kept = await upload(`/documents/upload?name=${encodeURIComponent(file.name.slice(-200))}`, file);
-    if (kept.documents.length > 1) return app.go("/?library");
-    return app.go(kept.traces.length ? `/?trace=${kept.traces[0].id}` : `/?document=${kept.documents[0].id}`);
+    return upload(`/documents/upload?name=${encodeURIComponent(file.name.slice(-200))}`, file);
+  }
+  async function keepFiles(files) {
+    const kept = [];
+    for (const file of files) {
+      try {
+        kept.push(await keepFile(file));
+      } catch (error) {
+        if (!kept.length) throw error;
+        const before = files.slice(0, kept.length).map((one) => one.name).join(", ");
+        const { what = error.message, where, fix } = error;
+        throw { what, where: where ?? file.name, fix: `${fix ? `${fix}. ` : ""}Already in the library: ${before}` };
+      }
+    }
+    const documents = kept.flatMap((one) => one.documents), traces = kept.flatMap((one) => one.traces);
+    if (documents.length > 1) return app.go("/?library");
+    return app.go(traces.length ? `/?trace=${traces[0].id}` : `/?document=${documents[0].id}`);
   }
   async function tried(act) {
     form.setAttribute("aria-busy", "true");
@@ -53,11 +67,15 @@ export async function showHome(page, app) {
     }
   }
 
-  const picker = h("input.unseen", { type: "file", id: "file", onchange: () => picker.files[0] && tried(() => keepFile(picker.files[0])) });
+  const picker = h("input.unseen", { type: "file", id: "file", multiple: true, async onchange() {
+    const files = [...picker.files];
+    if (files.length) await tried(() => keepFiles(files));
+    picker.value = ""; // so that a file that was mended can be chosen again
+  } });
   const examples = Object.entries(EXAMPLES).map(([name, text]) =>
     button(name, () => {
-      box.value = text;
-      box.focus();
+      box.select();
+      if (!document.execCommand("insertText", false, text)) box.value = text; // unlike `value`, Ctrl-Z takes it back
       box.setSelectionRange(0, 0);
       form.classList.add("filled");
     }, { kind: "chip" }),
@@ -85,19 +103,20 @@ export async function showHome(page, app) {
   box.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
+  const bringsFiles = (event) => event.dataTransfer.types.includes("Files"); // a text the browser inserts itself
   for (const kind of ["dragenter", "dragover"]) {
     form.addEventListener(kind, (event) => {
+      if (!bringsFiles(event)) return;
       event.preventDefault();
       form.classList.add("over");
     });
   }
   form.addEventListener("dragleave", () => form.classList.remove("over"));
   form.addEventListener("drop", (event) => {
+    if (!bringsFiles(event)) return;
     event.preventDefault();
     form.classList.remove("over");
-    const [file] = event.dataTransfer.files;
-    if (file) tried(() => keepFile(file));
-    else box.value = event.dataTransfer.getData("text/plain");
+    tried(() => keepFiles([...event.dataTransfer.files]));
   });
 
   put(

@@ -101,7 +101,8 @@ export async function showJob(page, id, app) {
     else if (kind === "back") {
       lost.hidden = true;
       tell("Connected again.");
-    } else if (kind === "warning") warned.add(data.message);
+    } else if (kind === "gone") app.go(`/?job=${id}`, { instead: true }); // which says so
+    else if (kind === "warning") warned.add(data.message);
     else if (kind === "state") show(data);
     else if (kind === "step") {
       draft = null;
