@@ -7,7 +7,7 @@ import json
 import lzma
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, NamedTuple, TypeAlias
 
 from fluents import jsonl
-from fluents.batches.store import MANIFEST, ShardStore
+from fluents.batches.store import MANIFEST, Manifest, ShardStore
 from fluents.data.datasets import DATASETS
 from fluents.errors import FluentsError, InputError, needs_extra
 from fluents.records import Procedure, Trace
@@ -25,6 +25,8 @@ with needs_extra("batch"):
     import pyarrow as pa
 
 Kind: TypeAlias = Literal["text", "record", "unreadable"]
+OnNotice: TypeAlias = Callable[[str], None]
+"""Told what the user should know."""
 
 TEXTS = (".txt", ".md", ".markdown", ".html", ".htm")
 LINES = (".jsonl", ".ndjson")
@@ -115,10 +117,13 @@ class InputFile(NamedTuple):
     name: str
 
 
-def find_files(sources: Iterable[str | Path], out: str | Path | None = None) -> list[InputFile]:
+def find_files(
+    sources: Iterable[str | Path], out: str | Path | None = None, on_notice: OnNotice = lambda _: None
+) -> list[InputFile]:
     """The files that sources name: files, folders with all below them, fsspec addresses, datasets.
 
-    Of a folder with the results of a batch run, those that its manifest lists. What is written to `out` is passed over.
+    Of a folder with the results of a batch run, those that its manifest lists; if the run is not complete, `on_notice`
+    is told. What is written to `out` is passed over.
     """
     written = None if out is None else _whole_address(str(out))
     found: list[InputFile] = []
@@ -131,7 +136,8 @@ def find_files(sources: Iterable[str | Path], out: str | Path | None = None) -> 
         if source.partition(":")[0] in DATASETS and not Path(source).exists():
             found.append(InputFile(source, source))
         else:
-            found += [file for file in _files_at(source) if written is None or not _is_below(file.address, written)]
+            there = _files_at(source, on_notice)
+            found += [file for file in there if written is None or not _is_below(file.address, written)]
     twice = [name for name, count in Counter(file.name for file in found).items() if count > 1]
     if twice:
         if len({file.address for file in found if file.name == twice[0]}) == 1:
@@ -155,7 +161,7 @@ def _is_below(address: str, folder: str) -> bool:
     return _whole_address(address).startswith(f"{folder.rstrip('/')}/")
 
 
-def _files_at(source: str) -> list[InputFile]:
+def _files_at(source: str, on_notice: OnNotice) -> list[InputFile]:
     try:
         system, path = fsspec.core.url_to_fs(source)
         if not system.isdir(path):
@@ -163,7 +169,9 @@ def _files_at(source: str) -> list[InputFile]:
                 raise InputError("no such file or folder", where=source[:300], fix="check the path or URL")
             return [InputFile(source, PurePosixPath(path).name)]
         if system.exists(f"{path}/{MANIFEST}") and (results := _results(source)) is not None:
-            return [InputFile(system.unstrip_protocol(f"{path}/{name}"), name) for name in results]
+            if notice := results.incomplete(source):
+                on_notice(notice)
+            return [InputFile(system.unstrip_protocol(f"{path}/{one.file}"), one.file) for one in results.shards]
         inside = sorted(system.find(path))
     except (ValueError, ImportError, OSError) as error:  # an unknown scheme, its package missing, no network
         is_missing = isinstance(error, ImportError)
@@ -186,13 +194,12 @@ def _files_at(source: str) -> list[InputFile]:
     return found
 
 
-def _results(folder: str) -> list[str] | None:
-    """The shards of a batch run, in order; None if this is something else with such a name."""
+def _results(folder: str) -> Manifest | None:
+    """The manifest of a batch run; None if this is something else with such a name."""
     try:
-        manifest = ShardStore(folder).read_manifest()
+        return ShardStore(folder).read_manifest()
     except InputError:
         return None
-    return None if manifest is None else [shard.file for shard in manifest.shards]
 
 
 def _suffix(name: str) -> tuple[str, str | None]:

@@ -112,7 +112,8 @@ def plan(
     settings = BatchSettings(in_order(stages), chosen, max_steps, format)
     if runs_model(settings) and (at_once := _at_once(chosen)) > 1:
         settings = replace(settings, tracker={"at_once": at_once, **chosen})
-    files = find_files([sources] if isinstance(sources, str | Path) else sources, out)
+    notices: list[str] = []
+    files = find_files([sources] if isinstance(sources, str | Path) else sources, out, notices.append)
     if not files:
         raise InputError(
             "no input files found",
@@ -124,7 +125,7 @@ def plan(
         store.create()
     manifest = store.read_manifest()
     _check_same_settings(manifest, signed, store)
-    found = BatchPlan(store, settings, signed, files, shard_size, [], part)
+    found = BatchPlan(store, settings, signed, files, shard_size, [], part, notices)
     _find_shards(found, manifest, retry_failed, dry)
     if on_notice is not None:
         for notice in found.notices:

@@ -232,6 +232,16 @@ class Manifest:
             for name in ("procedures", "steps", "changes", "failures", "bytes")
         }
 
+    def incomplete(self, folder: str | Path) -> str | None:
+        """What whoever reads the results in this folder should know; None if they are all there."""
+        if self.complete:
+            return None
+        return (
+            f"the run that writes {folder} is not complete: the folder contains only "
+            f"{counted(self.totals['procedures'], 'procedure')} so far. Wait until the run ends. If it has already "
+            "ended, run the same `fluents batch` command again; if you used `--part`, leave it out"
+        )
+
     def as_json(self) -> bytes:
         value = {
             "fluents-batch": VERSION,
