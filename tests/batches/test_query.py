@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +64,75 @@ def test_becomes_finds_words_not_parts_of_words(results: Path) -> None:
     assert query(results, "becomes '; DROP VIEW changes").fetchall() == []
 
 
+def test_becomes_finds_words_next_to_each_other(results: Path) -> None:
+    assert [row[2] for row in query(results, "becomes Boiling,  HOT").fetchall()] == ["soup"]
+    assert [row[2] for row in query(results, "FROM becomes('boiling hot')").fetchall()] == ["soup"]
+    for nobody in ("becomes hot boiling", "becomes boiling ho", "FROM becomes('')", "FROM becomes('!')"):
+        assert query(results, nobody).fetchall() == []
+    with pytest.raises(QueryError, match="no word"):
+        query(results, "becomes '!'")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP VIEW changes",
+        "SELECT 1; DROP VIEW changes",
+        "CREATE TABLE mine AS SELECT 1",
+        "CREATE TABLE mine AS PIVOT changes ON step USING count(*)",
+        "COPY changes TO '{folder}/a-1.parquet'",
+        "EXPLAIN ANALYZE COPY changes TO '{folder}/a-1.parquet'",
+        "CHECKPOINT",
+    ],
+)
+def test_sql_that_does_more_than_read_is_refused(tmp_path: Path, statement: str) -> None:
+    folder = made(tmp_path / "out")
+    before = (folder / "a-1.parquet").read_bytes()
+    with pytest.raises(QueryError, match="must be a single query"):
+        query(folder, statement.format(folder=folder))
+    assert (folder / "a-1.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "FROM changes -- all of them",
+        "DESCRIBE changes",
+        "SHOW TABLES",
+        "PIVOT changes ON step USING count(*)",
+        "WITH hot AS (FROM becomes('hot')) SELECT entity FROM hot ORDER BY 1 LIMIT 1;",
+    ],
+)
+def test_sql_that_reads_is_answered(results: Path, question: str) -> None:
+    assert query(results, question).fetchall()
+
+
+def test_a_folder_on_a_read_only_disk_is_queried_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There even the removal of a file that does not exist is an error."""
+    folder = made(tmp_path / "out")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    assert len(query(folder).fetchall()) == 3
+
+
+def test_results_that_are_not_complete_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    folder = made(tmp_path / "out")
+    query(folder, "changes", told.append)
+    assert told == []
+    store = ShardStore(folder)
+    manifest = store.read_manifest()
+    assert manifest is not None
+    store.write_manifest(Manifest(manifest.settings, manifest.shards[:1], False))
+    query(folder, "changes", told.append)
+    [notice] = told
+    assert f"{folder} is not complete: the folder contains only 2 procedures" in notice
+
+
 def test_sql_and_relations_from_the_front_door(results: Path) -> None:
     found = fl.query(results, "SELECT entity, count(*) AS n FROM becomes('hot') GROUP BY 1 ORDER BY 1;")
     assert found.filter("entity = 'Pan'").fetchall() == [("Pan", 1)]
@@ -86,6 +158,7 @@ def test_a_new_manifest_is_seen(results: Path) -> None:
         "SELECT * FROM read_csv('/etc/passwd')",
         "",
         "COPY changes TO 'x.csv'",
+        "SELECT 1) ; DROP VIEW changes; SELECT * FROM (SELECT 1",
     ],
 )
 def test_what_is_no_question_about_the_results_is_told(results: Path, question: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("duckdb", reason="needs the extra batch")
 
 from command_run import Run
-from kitchen import lines, menu, recording
+from fluents.batches.store import Manifest, ShardStore
+from kitchen import lines, manifest, menu, recording
 
 
 @pytest.fixture
@@ -42,6 +43,20 @@ def test_the_report_as_json_and_the_dry_run(run: Run, tmp_path: Path, common: li
     assert run("batch", path, *common, "--json").json["changes"] == 6
     assert run("batch", path, *common, "--dry-run", "--json").json["done"] == 1
     assert "(1 shard, all from an earlier run)" in run("batch", path, *common).err
+
+
+def test_results_that_are_not_complete_are_told(run: Run, tmp_path: Path, common: list[str | Path]) -> None:
+    out = tmp_path / "out"
+    rate = ["batch", out, "--out", tmp_path / "rated", "--stages", "canonicalise", "--workers", "1"]
+    run("batch", menu(tmp_path, 3), *common)
+    assert "not complete" not in run("query", out, "entities").err + run(*rate).err
+    store, whole = ShardStore(out), manifest(out)
+    store.write_manifest(Manifest(whole.settings, whole.shards, complete=False))
+    for command in (["query", out, "entities"], rate, [*rate, "--dry-run"]):
+        done = run(*command)
+        assert done.status == 0
+        said = " ".join((done.err + done.out).split())
+        assert f"{out} is not complete: the folder contains only 3 procedures so far" in said
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from fluents import jsonl
+from fluents.batches.documents import OnNotice
 from fluents.batches.store import MANIFEST, Manifest, ShardStore
 from fluents.errors import FluentsError, InputError, needs_extra
 
@@ -53,37 +55,55 @@ VIEWS: dict[str, str] = {
 """The ready views. `topics` are the ten attributes that change most in each topic."""
 
 MOST_BARS = 20
+_QUOTES = "'\""
 
 
-def query(folder: str | Path, question: str = "changes") -> duckdb.DuckDBPyRelation:
+READING = ("SELECT", "MULTI")
+"""Types of the statements that are queries. DuckDB makes several statements of a PIVOT."""
+
+
+def query(
+    folder: str | Path, question: str = "changes", on_notice: OnNotice = lambda _: None
+) -> duckdb.DuckDBPyRelation:
     """The answer of a batch run's results as a DuckDB relation: `.df()`, `.fetchall()`, `.filter(…)`, `.show()`.
 
-    `question` is a view (changes, entities, transitions, attributes, topics, procedures, failures), "becomes WORD" for
-    whatever ends in a state with this word, or SQL over these tables and becomes('WORD').
+    `question` is a view (changes, entities, transitions, attributes, topics, procedures, failures), "becomes WORDS" for
+    whatever ends in a state with these words next to each other, or SQL over these tables and becomes('WORDS').
+    `on_notice` is told if the run is not complete.
 
     >>> fl.query("out", "becomes hot").df()
     >>> fl.query("out", "SELECT entity, count(*) FROM changes GROUP BY 1")
     """
-    connection = open_views(folder)
+    connection = open_views(folder, on_notice)
     words = question.strip().rstrip(";")
     if words in VIEWS:
         words = f"SELECT * FROM {words}"
     elif found := re.fullmatch(r"becomes\s+(.+)", words, re.IGNORECASE):
-        word = found[1].strip("'\"").replace("'", "''")
-        words = f"SELECT * FROM becomes('{word}')"
+        if not any(map(str.isalnum, found[1])):
+            raise QueryError("`becomes` is given no word", fix="give a word of a state, such as `becomes hot`")
+        words = f"SELECT * FROM becomes('{_quoted(found[1].strip(_QUOTES))}')"
     try:
-        relation = connection.sql(words)
+        _check_reads(connection, words)
+        return connection.sql(words)
     except duckdb.Error as error:
         raise _query_error(error) from None
-    if relation is None:
-        raise QueryError(
-            "this SQL statement is not a query",
-            fix=f"give a SELECT statement, or the name of a view: {', '.join(VIEWS)}",
-        )
-    return relation
 
 
-def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
+def _check_reads(connection: duckdb.DuckDBPyConnection, words: str) -> None:
+    """Refuse what changes the views or writes a file, and all but the last of several statements: nobody would see
+    their answers."""
+    found = connection.extract_statements(words)
+    if len(found) == 1 and found[0].type.name in READING:
+        with suppress(duckdb.ParserException):  # what can stand in a SELECT does nothing but read
+            if len(connection.extract_statements(f"SELECT * FROM (\n{words}\n)")) == 1:
+                return
+    raise QueryError(
+        "the SQL must be a single query, and must not change anything",
+        fix=f"give one SELECT statement, or the name of a view: {', '.join(VIEWS)}",
+    )
+
+
+def open_views(folder: str | Path, on_notice: OnNotice = lambda _: None) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection in which the views are tables, over the shards that the manifest lists."""
     store = ShardStore(folder)
     if store.is_local and not Path(store.path).is_dir():
@@ -102,6 +122,8 @@ def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
             fix="wait until the run ends. If it has already ended, run the same `fluents batch` command again; if you "
             "used `--part`, leave it out",
         )
+    if notice := manifest.incomplete(folder):
+        on_notice(notice)
     connection = duckdb.connect(":memory:")
     paths = [store.of(shard.file) for shard in manifest.shards]
     if not store.is_local:
@@ -120,8 +142,10 @@ def open_views(folder: str | Path) -> duckdb.DuckDBPyConnection:
                 text = _flat(connection, store, manifest, text)
             connection.execute(f"CREATE VIEW {name} AS {text}")
         connection.execute(
-            "CREATE MACRO becomes(word) AS TABLE SELECT procedure, step, entity, attribute, before, after FROM changes "
-            "WHERE list_contains(string_split_regex(lower(after), '[^\\p{L}\\p{N}]+'), lower(word))"
+            "CREATE MACRO becomes(words) AS TABLE "
+            "SELECT procedure, step, entity, attribute, before, after FROM changes "
+            f"WHERE {_words('words')} <> '' "
+            f"AND contains(' ' || {_words('after')} || ' ', ' ' || {_words('words')} || ' ')"
         )
     except duckdb.Error as error:
         raise _query_error(error, folder) from None
@@ -143,12 +167,22 @@ def _flat(connection: duckdb.DuckDBPyConnection, store: ShardStore, manifest: Ma
             connection.execute(f"COPY ({text}) TO '{_quoted(str(made))}' (FORMAT parquet, COMPRESSION zstd)")
             made.replace(flat)
         except (duckdb.IOException, OSError):
-            made.unlink(missing_ok=True)
+            _remove(made)
             return text
         for old in flat.parent.glob(".changes-*.parquet"):
             if old != flat:
-                old.unlink(missing_ok=True)
+                _remove(old)
     return f"SELECT * FROM read_parquet('{_quoted(str(flat))}')"
+
+
+def _remove(file: Path) -> None:
+    with suppress(OSError):  # of a read-only file system even where there is no such file
+        file.unlink()
+
+
+def _words(column: str) -> str:
+    """SQL for the words of a text in lower case, with a space between them."""
+    return rf"trim(regexp_replace(lower({column}), '[^\p{{L}}\p{{N}}]+', ' ', 'g'))"
 
 
 _CHANGE = (

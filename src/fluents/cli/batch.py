@@ -317,7 +317,7 @@ def _bar() -> Iterator[Any]:
 def query(
     folder: Annotated[str, typer.Argument(help="Output folder of `fluents batch`.")],
     question: Annotated[
-        str, typer.Argument(metavar="QUERY", help="View, `becomes WORD`, or SQL query, as described above.")
+        str, typer.Argument(metavar="QUERY", help="View, `becomes WORDS`, or SQL query, as described above.")
     ] = "changes",
     limit: Annotated[
         int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of rows to print.")
@@ -347,8 +347,8 @@ def query(
 
     - a view, which is a table of results: changes, procedures, failures, entities, attributes, transitions (pairs of
       old and new states) or topics (the ten attributes that change most often in each topic)
-    - `becomes WORD`, for the changes whose new state contains WORD
-    - an SQL query that reads from these views, or from becomes('WORD')
+    - `becomes WORDS`, for the changes whose new state contains WORDS, such as `hot` or `boiling hot`
+    - an SQL query that reads from these views, or from becomes('WORDS')
 
     Example: `fluents query results entities`
 
@@ -361,7 +361,7 @@ def query(
     from fluents.batches.query import query as ask
     from fluents.report.terminal import table_of
 
-    found = ask(folder, question)
+    found = ask(folder, question, _notice)
     if output is not None:
         write(found, output)
         tell(f"wrote {output}")
