@@ -299,8 +299,8 @@ def test_clients_have_a_limited_place_in_the_queue(tmp_path: Path) -> None:
     [
         ({"tracker": "gpt-9"}, "no tracker"),
         ({"samples": 3}, "no effect"),
-        ({"samples": 0}, "greater"),
-        ({"x": 1}, "Extra"),
+        ({"samples": 0}, "`samples` is too small"),
+        ({"x": 1}, "unknown field: `x`"),
     ],
 )
 def test_a_job_that_cannot_be_is_refused_at_once(client: Client, given: dict[str, object], said: str) -> None:

@@ -18,6 +18,7 @@ from fluents.errors import FluentsError
 from fluents.version import __version__
 from fluents.web.guard import Guard, GuardRules, RefusedError
 from fluents.web.resources import ErrorAnswer
+from fluents.web.validation_errors import explained
 
 STATIC = Path(str(resources.files("fluents.web") / "static"))
 ABOUT: Mapping[str, Any] = {
@@ -115,9 +116,7 @@ def _refused(_: Request, error: Exception) -> Response:
 
 def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return _answer(422, str(first["msg"]).removeprefix("Value error, ")[:500], where[:200])
+    return _answer(422, *explained(error.errors()[0]))
 
 
 def _http_error(_: Request, error: Exception) -> Response:
