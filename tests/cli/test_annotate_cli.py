@@ -92,6 +92,21 @@ def test_what_is_no_project_is_an_error(run: Run, store: str, tea: Path, options
     assert run("annotate", "status", "--store", store).status == 2
 
 
+@pytest.mark.filterwarnings("always::fluents.errors.FluentsWarning")
+def test_a_project_without_any_question_is_not_created(run: Run, store: str, tmp_path: Path) -> None:
+    (tmp_path / "tea.txt").write_text("Goal: Make tea\nBoil the water.\nPour it over the tea bag.\n")
+    new = ("annotate", "new", "tea", tmp_path / "tea.txt", "--store", store, "--stages")
+    for stages, said in (("vet", "no changes"), ("judge", "--system"), ("select", "1 with fewer than 4 steps")):
+        done = run(*new, stages)
+        assert done.status == 2
+        assert said in done.err
+    assert "this store contains no project" in run("annotate", "status", "--store", store).err
+    corrected = run(*new, "correct")
+    assert corrected.status == 0
+    assert "warning: in the stage correct" in corrected.err
+    assert "add --draft" in corrected.err
+
+
 def test_a_design_and_texts_come_from_files(run: Run, store: str, tea: Path, tmp_path: Path) -> None:
     (tmp_path / "design.json").write_text(json.dumps({"name": "x", "stages": [{"kind": "vet", "judges": 5}]}))
     (tmp_path / "guide.md").write_text("Look closely.")

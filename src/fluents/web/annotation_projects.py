@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from fluents.annotation.design import ProjectDesign
+from fluents.annotation.first_questions import Material, check_questions
 from fluents.errors import InputError
 from fluents.records import Trace
 from fluents.web.annotation_records import (
@@ -57,7 +58,10 @@ class Projects:
         systems: Mapping[str, Sequence[Trace]] | None = None,
         progress: Progress = lambda *_: None,
     ) -> Project:
-        """A new project, with its first stage open. `progress` is told of procedures whose items are made."""
+        """A new project, with its first stage open. `progress` is told of procedures whose items are made.
+
+        One that could never ask anything is an error, and is not kept.
+        """
         if not traces:
             raise InputError(
                 "the sources contain no procedures", fix="name a text, file or dataset with at least one procedure"
@@ -68,6 +72,7 @@ class Projects:
                     f"invalid name in `system`: {name!r:.120}",
                     fix=f"choose a name of 1 to {MAX_SYSTEM_NAME} printable characters",
                 )
+        check_questions(design, Material(traces, drafts, systems or {}))
         project = Project(new_id(), design.name, time.time(), design)
         try:
             with self._store.writing() as session:
