@@ -55,6 +55,36 @@ def test_steps_are_corrected_and_the_text_stays(client: Client) -> None:
     assert client.call("GET", path, status=404)["error"] == "there is no document with this id"
 
 
+def test_what_was_read_can_be_saved_after_a_correction(client: Client) -> None:
+    """Also a heading that is a whole paragraph, and the longest step."""
+    goal, long = "Make " + "very " * 80 + "good tea", "Boil " + "more " * 3990 + "water."
+    document = client.document(f"# {goal}\n\n1. Warm the pot.\n2. {long}\n")
+    steps = ["Wash the pot.", *document["steps"][1:]]
+    assert (document["goal"], steps[1]) == (goal, long)
+    found = client.call("PATCH", f"/documents/{document['id']}", {"goal": document["goal"], "steps": steps})
+    assert (found["goal"], found["steps"]) == (goal, steps)
+    assert client.document("Boil water.", goal=goal)["goal"] == goal
+
+
+@pytest.mark.parametrize(
+    ("goal", "step", "what", "fix"),
+    [
+        ("g" * 20_001, "Boil it.", "the goal has 20,001 characters", "shorten the goal"),
+        ("Tea", "b" * 20_001, "step 2 has 20,001 characters", "split step 2 into several steps"),
+    ],
+)
+def test_what_could_not_be_saved_is_not_read(client: Client, goal: str, step: str, what: str, fix: str) -> None:
+    procedure = SOUP.procedure.replace(goal=goal, steps=("Warm the pot.", step))
+    for record in (procedure, SOUP.replace(procedure=procedure, changes=SOUP.at(1))):
+        content = jsonl.dumps(record) + b"\n"
+        found = client.call("POST", "/documents/upload", params={"name": "t.jsonl"}, content=content, status=422)
+        assert found["error"] == f"{what}, but at most 20,000 are allowed"
+        assert (found["where"], found["fix"]) == ("t.jsonl, leek-soup", fix)
+    text = f"# {goal}\n\n1. Warm the pot.\n2. {step}\n"
+    for path in ("/segment", "/documents"):
+        assert client.call("POST", path, {"text": text, "name": "tea.md"}, status=422)["where"] == "tea.md"
+
+
 def test_changes_appear_step_by_step_and_then_there_is_a_trace(client: Client) -> None:
     document = client.document(TEXT)
     job = client.job(document)

@@ -58,7 +58,7 @@ NOT_JSON = (
             "",
             "see the reference of the API at /api",
         ),
-        (StepsGiven, {"goal": "g" * 301}, "`goal` is too long", "goal", "give at most 300 characters"),
+        (TextGiven, {"text": "", "name": "n" * 301}, "`name` is too long", "name", "give at most 300 characters"),
         (StepsGiven, {"steps": []}, "`steps` is too short", "steps", "give at least 1 item"),
         (StepsGiven, {"steps": ["a"] * 1001}, "`steps` is too long", "steps", "give at most 1,000 items"),
         (StepsGiven, {"steps": "a"}, "`steps` must be a list", "steps", "give a list: […]"),

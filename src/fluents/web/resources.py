@@ -12,12 +12,14 @@ from fluents.records import Reject, StateChange
 MAX_STEPS = 1000
 """Of one document."""
 MAX_STEP_LENGTH = 20_000
+"""Characters; also of a goal, which may be any heading of a text."""
 MAX_NAME = 300
-"""Characters of a goal, of a file's name, of a search."""
+"""Characters of a file's name, of a search."""
 
 JobState: TypeAlias = Literal["queued", "running", "done", "cancelled", "failed"]
 
 Name: TypeAlias = Annotated[str, StringConstraints(max_length=MAX_NAME)]
+GoalText: TypeAlias = Annotated[str, StringConstraints(max_length=MAX_STEP_LENGTH)]
 StepText: TypeAlias = Annotated[str, StringConstraints(pattern=r"\S", max_length=MAX_STEP_LENGTH)]
 
 
@@ -97,7 +99,7 @@ class TextGiven(Given):
     """A text, Markdown or the source of a web page."""
 
     text: str
-    goal: Name | None = None
+    goal: GoalText | None = None
     """In place of the goal that the text names."""
     name: Name | None = None
     """Where the text comes from, for people."""
@@ -114,7 +116,7 @@ class Segmented(BaseModel):
 class StepsGiven(Given):
     """Steps as a person corrected them; None is as they were read."""
 
-    goal: Name | None = None
+    goal: GoalText | None = None
     steps: Annotated[list[StepText], Field(min_length=1, max_length=MAX_STEPS)] | None = None
 
 

@@ -16,7 +16,7 @@ from fluents.data.inputs import records
 from fluents.errors import FluentsError, FluentsWarning, InputError
 from fluents.records import Procedure, Trace
 from fluents.segmentation import segment
-from fluents.web.resources import MAX_NAME, MAX_STEPS
+from fluents.web.resources import MAX_NAME, MAX_STEP_LENGTH, MAX_STEPS
 
 MAX_RECORDS = 1000
 """Of one file."""
@@ -48,7 +48,7 @@ def read_given_text(text: str, goal: str | None = None, name: str | None = None)
     """A text or the source of a web page. It is never taken for the name of a file."""
     source = name or "the text"
     procedure, told = _with_warnings(lambda: segment(text, goal=goal, source=source))
-    _check_size(procedure)
+    _check_size(procedure, source)
     return ReadText(procedure.replace(source=name), told)
 
 
@@ -70,9 +70,9 @@ def read_upload(data: bytes, name: str) -> ReadFile:
         raise InputError("the file is empty", where=name, fix="upload a file with a text, procedures or traces")
     traces = []
     for record in found:
-        if isinstance(record, Procedure):
-            _check_size(record)
-        traces.append(to_trace(record))
+        trace = to_trace(record)
+        _check_size(trace.procedure, f"{name}, {trace.id}")
+        traces.append(trace)
     first = found[0]
     if isinstance(first, Procedure) and first.source == str(file):
         return ReadFile(name, ReadText(first.replace(source=name), told), [])
@@ -86,11 +86,18 @@ def _with_warnings(work: Callable[[], _Result]) -> tuple[_Result, list[str]]:
     return found, [str(one.message) for one in caught if issubclass(one.category, FluentsWarning)]
 
 
-def _check_size(procedure: Procedure) -> None:
+def _check_size(procedure: Procedure, where: str) -> None:
+    """What is kept must be within the limits of `StepsGiven`: else nobody could save it after a correction."""
     if len(procedure.steps) > MAX_STEPS:
-        raise InputError(
-            f"the text has {len(procedure.steps):,} steps, but at most {MAX_STEPS:,} are allowed", fix="split the text"
-        )
+        what = f"the text has {len(procedure.steps):,} steps, but at most {MAX_STEPS:,} are allowed"
+        raise InputError(what, where=where, fix="split the text")
+    for number, text in enumerate((procedure.goal, *procedure.steps)):
+        if len(text) > MAX_STEP_LENGTH:
+            name = f"step {number}" if number else "the goal"
+            what = f"{name} has {len(text):,} characters, but at most {MAX_STEP_LENGTH:,} are allowed"
+            raise InputError(
+                what, where=where, fix=f"split {name} into several steps" if number else "shorten the goal"
+            )
 
 
 def _file_name(name: str) -> str:
