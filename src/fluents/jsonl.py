@@ -82,7 +82,7 @@ def is_ours(value: object) -> bool:
 def _class_for(value: dict[str, Any], where: str) -> type[AnyRecord]:
     version, kind = value.pop("fluents", None), value.pop("kind", None)
     if version is None or kind is None:
-        fix = "if this is a published dataset, convert it with `fluents data convert`"
+        fix = 'write, for example, {"fluents": 1, "kind": "trace", …}; put records in other formats into another file'
         raise InputError(
             'this is not a fluents record: a record has the keys "fluents" and "kind"', where=where, fix=fix
         )
@@ -187,6 +187,10 @@ def _input_error(error: ValidationError, where: str) -> InputError:
     field = ".".join(str(part) for part in first["loc"])
     if first["type"] == "string_pattern_mismatch":
         what = f"{field} has no text"
+    elif first["type"] == "missing":
+        what = f"{field} is missing"
+    elif first["type"] == "extra_forbidden":
+        what = f"unknown field {field}"
     else:
         said = first["msg"].removeprefix("Value error, ")
         what = f"{field}: {said}" if field else said

@@ -294,12 +294,13 @@ class Trace(Record):
     @model_validator(mode="after")
     def _steps_exist(self) -> Self:
         count = len(self.procedure.steps)
+        known = f"steps 1 to {count}" if count > 1 else "only step 1" if count else "no steps"
         for change in self.changes:
             if not 1 <= change.step <= count:
-                raise ValueError(f"a change is at step {change.step}, but the procedure has steps 1 to {count}")
+                raise ValueError(f"a change is at step {change.step}, but the procedure has {known}")
         for step in self.covered or ():
             if not 1 <= step <= count:
-                raise ValueError(f"`covered` contains step {step}, but the procedure has steps 1 to {count}")
+                raise ValueError(f"`covered` contains step {step}, but the procedure has {known}")
         return self
 
     @property

@@ -144,7 +144,7 @@ def test_segment_says_what_is_wrong_with_a_file(tmp_path: Path, content: bytes, 
 
 
 def test_segment_on_what_is_no_file(tmp_path: Path) -> None:
-    assert "no readable files in this folder" in fails("segment", tmp_path)
+    assert "this folder contains no texts, web pages or JSON files" in fails("segment", tmp_path)
     assert "no such file" in fails("segment", tmp_path / "none.txt")
 
 

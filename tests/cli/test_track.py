@@ -74,7 +74,7 @@ def test_an_empty_text_and_an_empty_folder_are_told_and_empty_no_file(tmp_path: 
     (tmp_path / "out.jsonl").write_text("what was there\n")
     assert "no steps" in fails("-", "-o", tmp_path / "out.jsonl", stdin=" \n\n")
     (tmp_path / "empty").mkdir()
-    assert "no readable files" in fails(tmp_path / "empty")
+    assert "contains no texts, web pages or JSON files" in fails(tmp_path / "empty")
     assert (tmp_path / "out.jsonl").read_text() == "what was there\n"
 
 

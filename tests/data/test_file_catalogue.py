@@ -160,7 +160,10 @@ def test_mirror_stands_in_for_the_cache(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "mirror").mkdir()
     with pytest.raises(DataMissingError, match="not in the mirror") as caught:
         local_path(OURS[0])
-    assert caught.value.fix == "copy the file into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
+    assert (
+        caught.value.fix == "copy the file into the mirror; or unset FLUENTS_DATA_MIRROR, and run `fluents data get "
+        f"{OURS[0].dataset}` to download it"
+    )
     write_mirror(tmp_path / "mirror")
     assert [local_path(file) for file in OURS] == [tmp_path / "mirror" / file.mirror_path for file in OURS]
 

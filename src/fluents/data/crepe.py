@@ -13,13 +13,14 @@ from fluents.task_records import CrepeCase, Likelihood
 
 START = "Start"
 """What step 0 says, with or without a full stop: nothing has been done yet."""
+_FIX = "copy the file of CREPE again; if this is not such a file, use one of the formats in docs/formats.md"
 _OPPOSITE = {"more likely": "less likely", "less likely": "more likely", "True": "False", "False": "True"}
 
 
 def cases(document: Mapping[str, Any], where: str) -> Iterator[CrepeCase]:
     """The cases of a document {id: {"goal", "steps"}}."""
     for case_id, value in document.items():
-        with wrong_shape_is_input_error(f"case {case_id!r:.80} is not in the CREPE format", where):
+        with wrong_shape_is_input_error(f"case {case_id!r:.80} is not in the CREPE format", where, _FIX):
             case = _case(case_id, value)
         yield case
 

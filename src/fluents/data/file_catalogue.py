@@ -126,7 +126,8 @@ def local_path(file: DataFile) -> Path:
             raise DataMissingError(
                 f"{file.path} of {file.repo} is not {place}",
                 where=path,
-                fix="copy the file into the mirror, or unset FLUENTS_DATA_MIRROR to download it"
+                fix="copy the file into the mirror; or unset FLUENTS_DATA_MIRROR, and run "
+                f"`fluents data get {file.dataset}` to download it"
                 if mirror
                 else f"run `fluents data get {file.dataset}`, or set FLUENTS_DATA_MIRROR to a folder with the file",
             )

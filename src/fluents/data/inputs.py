@@ -106,9 +106,9 @@ def _files(sources: Iterable[str], written: Collection[Path], skipped: list[Flue
             readable = sorted(str(file) for file in inside if file.resolve() not in written)
             if not readable:
                 error = InputError(
-                    "no readable files in this folder",
+                    "this folder contains no texts, web pages or JSON files",
                     where=source,
-                    fix=f"give a folder with files in these formats: {' '.join(SUFFIXES)}",
+                    fix=f"give a folder with files whose names end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}",
                 )
                 if skipped is None:
                     raise error
