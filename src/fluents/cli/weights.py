@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fluents.cli.command import AsJson, messages, show, show_json, tell
-from fluents.errors import InputError
+from fluents.errors import InputError, UnknownNameError
 
 app = typer.Typer(
     help="List, download, remove, verify and export the weights of the embedded models.", no_args_is_help=True
@@ -160,7 +160,15 @@ def _default() -> str:
 
 
 def _adapter(name: str) -> Path | None:
-    """The file of a shipped adapter, checked; None for other names."""
+    """The file of a shipped adapter, checked; None for the name of base weights."""
     from fluents.weights.adapters import ADAPTERS, open_adapter
+    from fluents.weights.base_weights import BASES, find
 
-    return open_adapter(name).path if name in ADAPTERS else None
+    if name in ADAPTERS:
+        return open_adapter(name).path
+    try:
+        find(name)
+    except UnknownNameError:
+        fix = f"choose one of: {', '.join((*BASES, *ADAPTERS))}"
+        raise UnknownNameError(f"unknown model or adapter {name!r}", fix=fix) from None
+    return None

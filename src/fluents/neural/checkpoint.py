@@ -229,7 +229,9 @@ def _clear_errors(where: str, fix: str = _FILES_FIX) -> Iterator[None]:
         yield
     except torch.cuda.OutOfMemoryError:
         raise OutOfMemory(
-            "the model does not fit into the memory of the GPU", where=where, fix="use a smaller model or another GPU"
+            "the model does not fit into the memory of the GPU",
+            where=where,
+            fix="use a smaller model, or a GPU with more free memory",
         ) from None
     except SafetensorError as error:
         what = f"the weights are damaged: {_first_line(error)}"

@@ -75,8 +75,8 @@ def add_memory(model: Any) -> Width:
         raise FluentsError(
             "entity memory (emem) needs an encoder–decoder model such as BART or T5, but this model is "
             f"{model.config.model_type}",
-            fix="choose another `model`, or set `system` to concat-states, which adds past changes to the input as "
-            "text",
+            fix="train such a model (see `model` and `arch`), or set `system` to concat-states, which adds past "
+            "changes to the input as text",
         )
     for name in names:
         parent, _, child = name.rpartition(".")

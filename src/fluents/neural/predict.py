@@ -154,8 +154,9 @@ def entities_missing() -> InputError:
     """The error where a system needs a first stage and there is none."""
     return InputError(
         "this checkpoint predicts changes of given entities (system econd), but no entities are given",
-        fix="set `first` (of `fluents track-neural` or `open_checkpoint`) to a checkpoint that predicts the entities "
-        "of each step, or to a file or dataset that contains them",
+        fix="set `first` to a checkpoint that predicts the entities of each step, or to a file or dataset that "
+        "contains them (an option of `fluents track-neural` and `fluents train sweep`, and a parameter of "
+        "`open_checkpoint`)",
     )
 
 

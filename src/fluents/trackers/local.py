@@ -92,7 +92,7 @@ def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) ->
             f"the adapter was trained with prompt version {adapter.facts.prompt}, but prompt version {VERSION} is "
             "needed here",
             where=adapter.path,
-            fix="train an adapter with: fluents train adapter --prompt steps",
+            fix="choose both, both-2, openpi-c, or an adapter that `fluents train adapter --prompt steps` trained",
         )
     return choose_style(adapter.styles, style, one_pass=sampling.temperature == 0)
 

@@ -140,7 +140,7 @@ class _Run:
         if settings.lora:
             torch.manual_seed(settings.seed)
             add_lora(trained.network, settings.lora)
-        with enough_memory("use a smaller model or another device"):
+        with enough_memory("use a smaller model, or a GPU or machine with more free memory"):
             self.network = trained.network.to(self.accelerator.device)
         self.parameters = {name: p for name, p in self.network.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(

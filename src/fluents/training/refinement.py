@@ -125,7 +125,8 @@ def refine_adapter(
             f"only adapters trained with prompt version {VERSION} can be refined, but this one was trained with "
             f"prompt version {facts.prompt}",
             where=path,
-            fix="train an adapter with `fluents train adapter`",
+            fix="choose transcript-tiny, transcript-small, transcript-base, or an adapter that `fluents train adapter "
+            "--prompt transcript` trained",
         )
     size = next((name for name, base in BASES.items() if base.sha256 == facts.base_sha256), "base")
     settings = RefinementSettings(

@@ -122,7 +122,7 @@ def open_adapter(name_or_path: str | Path, *, any_base: bool = False) -> Adapter
             raise DataMissingError("no such adapter file", where=path, fix=fix)
         raise UnknownNameError(
             f"unknown adapter {str(name_or_path)!r}",
-            fix=f"choose one of {', '.join(ADAPTERS)}, or the path of a .gguf file",
+            fix=f"give the path of a .gguf file, or one of: {', '.join(ADAPTERS)}",
         )
     adapter = _from_file(path)
     if not any_base:
@@ -161,7 +161,7 @@ def _from_file(path: Path) -> Adapter:
     lists = ("styles", "data")
     missing = [f"fluents.{name}" for name, v in values.items() if not isinstance(v, list if name in lists else str)]
     if missing:
-        fix = f"{_TRAINED}. If it wrote this one, run the training command again: it only rewrites the file"
+        fix = f"{_TRAINED}. If this is such a file, run the training command again: this only rewrites the file"
         raise InputError(f"the metadata of this adapter does not contain {', '.join(missing)}", where=path, fix=fix)
     facts = AdapterFacts(**values | {name: tuple(values[name]) for name in lists})
     return Adapter(f"{found.get('general.name') or path.stem}@{sha256[:12]}", path, sha256, facts)
@@ -222,9 +222,10 @@ def open_embedded(model: str | Path | None = None, adapter: str | Path | None = 
             raise InputError("`model` or `adapter` is required", fix=f"set `model` to one of: {', '.join(BASES)}")
         opened = open_adapter(adapter if adapter is not None else shipped_adapter(str(model)))
         if model is not None and opened.facts.base_sha256 != find(str(model)).sha256:
+            own = next((base.name for base in BASES.values() if base.release == opened.base), opened.base)
             raise InputError(
-                f"the adapter {opened.name} was trained for the model {opened.base}, not for {model}",
-                fix="leave out `model` or `adapter`",
+                f"the adapter {opened.name} was trained for the model {own}, not for {model}",
+                fix=f"leave out `model`, or set `adapter` to one for {model}, such as {shipped_adapter(str(model))}",
             )
         return EmbeddedModel(opened)
     file = Path(model).expanduser()

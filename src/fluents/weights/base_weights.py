@@ -164,7 +164,7 @@ def find(name: str) -> BaseWeights:
     for base in BASES.values():
         if name in (base.name, base.release):
             return base
-    raise UnknownNameError(f"unknown base weights {name!r}", fix=f"choose one of: {', '.join(BASES)}")
+    raise UnknownNameError(f"unknown model {name!r}", fix=f"choose one of: {', '.join(BASES)}")
 
 
 def remove(name: str) -> int:
@@ -246,7 +246,7 @@ def warn_if_memory_is_short(name: str, at_once: int = 1, workers: int = 1) -> No
         several = f" with {workers} workers" if workers > 1 else ""
         warnings.warn(
             f"the model {base.name}{several} needs about {needed / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB "
-            f"are free, so tracking may be very slow{advice}",
+            f"is free, so tracking may be very slow{advice}",
             FluentsWarning,
             stacklevel=2,
         )
