@@ -125,5 +125,6 @@ class Cache:
                 where=self.path,
                 fix="choose another file as `cache`, or, if this is a damaged cache, delete the file"
                 if damaged
-                else "make the file writable, or choose another file as `cache`",
+                else "check that you may write this file and that no other program is using it, or choose another file "
+                "as `cache`",
             ) from None

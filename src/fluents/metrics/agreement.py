@@ -58,7 +58,9 @@ def agreement(
     if unknown := [rater for rater in raters if rater not in found]:
         raise InputError(
             f"the traces contain no salience ratings by {unknown[0]!r}",
-            fix=f"choose one of: {', '.join(found)}" if found else "rate the traces with `fluents salience`",
+            fix=f"choose one of: {', '.join(found)}"
+            if found
+            else "give traces with ratings by several raters, such as openpi2:dev",
         )
     chosen = list(raters or found)
     items = (item for name, of_procedure in ratings.items() for item in _items(name, of_procedure, chosen))

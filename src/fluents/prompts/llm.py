@@ -205,7 +205,7 @@ def of_others(drawn: Iterable[tuple[Procedure, T]], procedure: Procedure, count:
     if len(others) < count:
         raise InputError(
             f"`shots` is {count}, but {'only ' * bool(others)}{counted(len(others), 'procedure')} in `examples` can be "
-            f"examples for {procedure.id!r:.80}",
+            f"shown in the prompt for {procedure.id!r:.80}",
             where=source or None,
             fix="lower `shots`, or set `examples` to a file or dataset with more annotated procedures",
         )

@@ -33,13 +33,13 @@ class GivenPairs:
             raise InputError(
                 f"`pairs` does not contain the procedure {procedure.id!r}",
                 where=self.source or None,
-                fix="set `pairs` to the dataset that is also the input",
+                fix="set `pairs` to a file or dataset with the same procedures and steps as the input",
             )
         if list(map(one_line, trace.procedure.steps)) != list(map(one_line, procedure.steps)):
             raise InputError(
                 f"the steps of {procedure.id!r} differ between `pairs` and the input",
                 where=self.source or None,
-                fix="set `pairs` to the dataset that is also the input",
+                fix="set `pairs` to a file or dataset with the same procedures and steps as the input",
             )
         return trace
 
