@@ -117,6 +117,18 @@ def test_a_design_and_texts_come_from_files(run: Run, store: str, tea: Path, tmp
     assert "Look closely." in history[1]
 
 
+def test_a_design_needs_no_name_of_its_own(run: Run, store: str, tea: Path, tmp_path: Path) -> None:
+    (tmp_path / "design.json").write_text(json.dumps({"stages": [{"kind": "vet"}]}))
+    made = run("annotate", "new", "pot", tea, "--design", tmp_path / "design.json", "--store", store)
+    assert "created the project pot" in made.out, made.err
+    simulated = ("annotate", "simulate", tea, "--design", tmp_path / "design.json", "--json")
+    assert run(*simulated).json["stages"][0]["kind"] == "vet"
+    for options in (["--stages", "vet"], ["--design", tmp_path / "design.json"]):
+        unnamed = run("annotate", "new", "", tea, *options, "--store", store)
+        assert unnamed.status == 2
+        assert "where: NAME" in unnamed.err
+
+
 def test_commands_work_beside_a_running_server_and_ctrl_c_ends_it(run: Run, store: str, tea: Path) -> None:
     run("annotate", "new", "tea", tea, "--stages", "vet", "--store", store)
     with serving(store, "tea") as (told, process):
@@ -181,6 +193,8 @@ def test_results_are_exported_and_a_history_comes_back(run: Run, store: str, tmp
     assert "/?join#" in imported.out
     again = run("annotate", "export", "--format", "history", "--store", other).out
     assert again == (tmp_path / "h.jsonl").read_text()
+    unnamed = run("annotate", "import", tmp_path / "h.jsonl", "--name", "", "--store", other)
+    assert (unnamed.status, "where: --name" in unnamed.err) == (2, True)
     shown = run("annotate", "status", "--store", other)
     assert "vet" in shown.out
     (tmp_path / "cut.jsonl").write_text(again[:-30])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from fluents import jsonl
 from fluents.errors import InputError
@@ -53,6 +53,7 @@ JUDGES: Mapping[StageKind, int] = {
 }
 """How many people decide on an item, as in the papers; authors are counted for each modality."""
 
+_INVALID = "not a valid design of an annotation project"
 MAX_JUDGES = 99
 MAX_STAGES = 50
 MAX_TEXT = 200_000
@@ -157,7 +158,8 @@ def design_of(name: str, stages: str, **given: Any) -> ProjectDesign:
     [2, 3, 1]
     """
     with jsonl.wrong_shape_is_input_error("invalid stages", "`stages`"):
-        return ProjectDesign.model_validate({"name": name, "stages": list(map(_stage, stages.split(","))), **given})
+        value = {"stages": list(map(_stage, stages.split(",")))}
+    return _validated(value, {"name": name, **given}, "`stages`")
 
 
 def _stage(text: str) -> dict[str, Any]:
@@ -175,10 +177,19 @@ def _stage(text: str) -> dict[str, Any]:
     return {"kind": kind, "judges": int(judges)} if colon else {"kind": kind}
 
 
-def read_design(path: str | Path) -> ProjectDesign:
-    """The design in a JSON file."""
+def read_design(path: str | Path, **given: Any) -> ProjectDesign:
+    """The design in a JSON file. Fields that are given, such as `name`, stand in place of the file's."""
     with jsonl.open_input(path) as stream:
         data = stream.read(jsonl.MAX_LINE_BYTES)
-    value = jsonl.parse_json(data, str(path))
-    with jsonl.wrong_shape_is_input_error("not a valid design of an annotation project", str(path)):
-        return ProjectDesign.model_validate(value)
+    return _validated(jsonl.parse_json(data, str(path)), given, str(path))
+
+
+def _validated(value: Any, given: Mapping[str, Any], where: str) -> ProjectDesign:
+    """The design. What is wrong with a given field is blamed on the parameter of this name, and all else on `where`."""
+    whole = {**value, **given} if isinstance(value, dict) else value
+    try:
+        return ProjectDesign.model_validate(whole)
+    except ValidationError as error:
+        wrong = str(next(iter(error.errors()[0]["loc"]), ""))
+    with jsonl.wrong_shape_is_input_error(_INVALID, f"`{wrong}`" if wrong in given else where):
+        return ProjectDesign.model_validate(whole)

@@ -66,8 +66,7 @@ def project_design(
                 given[field] = jsonl.decoded(stream.read(jsonl.MAX_LINE_BYTES), str(path))
     if file is None:
         return design_of(name, stages or "", **given)
-    with jsonl.wrong_shape_is_input_error("not a valid design of an annotation project", str(file)):
-        return read_design(file).replace(name=name, **given)
+    return read_design(file, name=name, **given)
 
 
 @dataclass(frozen=True)

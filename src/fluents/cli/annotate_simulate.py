@@ -87,7 +87,8 @@ def simulate(
 
     if (stages is None) == (design is None):
         raise InputError("exactly one of `stages` and `design` is required", fix="for example: --stages author,vet")
-    chosen = design_of("simulation", stages or "") if design is None else read_design(design)
+    name = "simulation"
+    chosen = design_of(name, stages or "") if design is None else read_design(design, name=name)
     rates = [ErrorRates(miss=miss, invent=invent, flip=flip)] * annotators
     with step_progress("simulating", len(chosen.stages)) as progress:
         found = simulated(chosen, islice(read_traces(gold), limit), rates, seed=seed, table=table, progress=progress)

@@ -118,7 +118,8 @@ def read_history(store: Store, lines: Iterable[tuple[str, bytes]], name: str | N
     head = next(records, None)
     if not isinstance(head, HistoryHead):
         raise InputError(NOT_A_HISTORY, fix=EXPORT_AGAIN)
-    design = head.design if name is None else head.design.replace(name=name)
+    with wrong_shape_is_input_error("not a valid name of a project", "`name`"):
+        design = head.design if name is None else head.design.replace(name=name)
     project = Project(new_id(), design.name, head.created, design)
     try:
         with store.writing() as session:
