@@ -12,6 +12,7 @@ from rainy_woods import TRACE, WANTED
 
 import fluents as fl
 from fluents.errors import InputError
+from fluents.planning import trace_plan
 from fluents.planning.compilation import compile_trace
 from fluents.planning.conditions import KEYWORDS
 from fluents.planning.model import Connective
@@ -81,6 +82,13 @@ def test_a_goal_that_no_state_says_is_an_error_with_what_could_be_said() -> None
     with pytest.raises(InputError, match="no state in the trace matches 'camper happy'") as caught:
         compile_trace(TRACE, goal="pot empty, camper happy")
     assert "camper quenched" in (caught.value.fix or "")
+
+
+def test_a_plan_sorted_into_the_order_of_the_text_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[object] = []
+    monkeypatch.setattr(trace_plan, "check_plan", lambda _, steps: checked.append(steps))
+    found = plan(TRACE, WANTED, planner="built-in")
+    assert checked == [found.solution.plan]
 
 
 def test_a_trace_without_changes_is_an_error() -> None:
@@ -167,7 +175,7 @@ def test_no_name_means_something_to_a_reader_of_pddl(attribute: str) -> None:
     found = plan(trace, "number 高", planner="built-in")
     assert found.steps == (1,)
     assert found.domain is not None
-    names = {one.name for one in (*found.domain.predicates, *found.domain.types)}
+    names = {one.name for one in found.domain.predicates} | {one.name for one in found.domain.types}
     assert not names & KEYWORDS
 
 

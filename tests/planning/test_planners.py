@@ -18,11 +18,11 @@ from pddl_strategies import tasks
 
 from fluents.data.datasets import load
 from fluents.errors import MissingExtraError
-from fluents.planning import planners
-from fluents.planning.fast_downward import UnifiedProblem
+from fluents.planning import planners, worker
+from fluents.planning.fast_downward import MAX_FACTS, UnifiedProblem, second_opinion
 from fluents.planning.grounding import Reachability, TooLargeError
 from fluents.planning.model import Domain, Problem
-from fluents.planning.planners import solve
+from fluents.planning.planners import ValidatorsDisagreeError, solve
 from fluents.planning.reader import read_pddl
 from fluents.planning.search import search
 from fluents.planning.states import InvalidPlanError, PlanStep, World, replayed
@@ -128,6 +128,73 @@ def test_fast_downward_and_the_built_in_planner_agree() -> None:
         assert ours.status == theirs.status
         assert len(ours.plan) == len(theirs.plan)
         assert ours.unreachable == theirs.unreachable
+
+
+SHOP = """(define (domain shop) (:requirements :strips) (:predicates (coin ?c) (have ?x))
+  (:action buy :parameters (?c ?x) :precondition (coin ?c) :effect (and (have ?x) (not (coin ?c)))))
+(define (problem all) (:domain shop) (:objects penny dime tea milk cup)
+  (:init (coin penny) (coin dime)) (:goal (and (have tea) (have milk) (have cup))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "status", "reason"),
+    [
+        (SHOP, "unsolvable proven", "unsolvable", "no single fact was found that cannot be reached"),
+        (SHOP, "unsolvable incompletely", "gave-up", "did not prove that there is none"),
+        (SHOP, "internal error", "gave-up", "Fast Downward ended with: internal error"),
+        (KETTLE.replace("(stove hob)", ""), "unsolvable incompletely", "unsolvable", ""),
+    ],
+)
+def test_only_a_proof_counts_as_one(
+    monkeypatch: pytest.MonkeyPatch, text: str, said: str, status: str, reason: str
+) -> None:
+    """A search that is not complete proves nothing; a fact out of reach does, whatever Fast Downward says."""
+
+    class Stub:
+        def __init__(self, world: World) -> None:
+            pass
+
+        def solve(self) -> tuple[None, str]:
+            return None, said
+
+    monkeypatch.setattr(worker, "UnifiedProblem", Stub)
+    domain, problem = task(text)
+    order = {"domain": str(domain), "problem": str(problem), "planner": "fast-downward", "memory": 1 << 30}
+    found = worker.answer(order)
+    assert found["status"] == status
+    assert reason in found["reason"]
+    assert bool(found.get("unreachable")) == (text != SHOP and status == "unsolvable")
+
+
+@pytest.mark.slow
+@needs_fast_downward
+def test_where_fast_downward_names_no_reason_we_say_so() -> None:
+    found = solve(*task(SHOP), planner="fast-downward")
+    assert (found.status, found.unreachable) == ("unsolvable", ())
+    assert "no single fact was found that cannot be reached" in found.reason
+
+
+def test_a_plan_that_the_other_validator_refuses_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planners, "second_opinion", lambda *_: False)
+    with pytest.raises(ValidatorsDisagreeError, match="an error in fluents") as caught:
+        solve(*task(), planner="built-in")
+    assert "report it" in (caught.value.fix or "")
+    monkeypatch.setattr(planners, "second_opinion", lambda *_: None)
+    assert solve(*task(), planner="built-in").plan == PLAN
+
+
+@pytest.mark.slow
+@needs_fast_downward
+def test_the_other_validator_is_asked() -> None:
+    world = World(*task())
+    assert second_opinion(world, PLAN) is True
+    assert second_opinion(world, PLAN[1:]) is False
+    assert second_opinion(world, PLAN) is True
+
+
+def test_the_other_validator_is_not_asked_where_it_would_take_long() -> None:
+    assert second_opinion(World(*task(large(MAX_FACTS + 1))), ()) is None
 
 
 @pytest.mark.slow

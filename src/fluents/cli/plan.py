@@ -275,7 +275,8 @@ def _solution_lines(solution: Solution) -> list[RenderableType]:
         return steps or [plain("  the goal is true at the beginning: no step is needed")]
     said = {"unsolvable": "no plan: there is no way to reach the goal", "gave-up": f"no plan found: {solution.reason}"}
     lines: list[RenderableType] = [plain(f"  {said[solution.status]}", "red")]
-    return lines + [plain(f"    {one}") for one in solution.unreachable]
+    said_why = [solution.reason] if solution.status == "unsolvable" and solution.reason else []
+    return lines + [plain(f"    {one}") for one in (*said_why, *solution.unreachable)]
 
 
 def _file_name(id: str, taken: Counter[str]) -> str:

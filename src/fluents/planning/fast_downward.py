@@ -5,13 +5,22 @@ Both come with the extra `plan`. Fast Downward is under the GPL-3.0: it runs as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from math import prod
+from threading import Lock
 from typing import Any
 
 from fluents.errors import needs_extra
 from fluents.planning.grounding import TooLargeError
 from fluents.planning.model import EQUALS, OBJECT, Action, Atom, Condition, Typed
 from fluents.planning.states import PlanStep, World
+
+MAX_FACTS = 20_000
+"""Facts of a problem whose plan unified-planning checks: its validator keeps a value of each."""
+_ALONE = Lock()
 
 
 def unified_planning() -> Any:
@@ -114,3 +123,32 @@ class UnifiedProblem:
         if condition.word in ("forall", "exists"):
             return (up.Forall if condition.word == "forall" else up.Exists)(parts[0], *variables.values())
         return {"and": up.And, "or": up.Or, "not": up.Not}[condition.word](*parts)
+
+
+def second_opinion(world: World, plan: Iterable[PlanStep]) -> bool | None:
+    """What unified-planning's validator says of a plan; None where it cannot say, or would take long."""
+    facts = sum(prod(len(world.values(slot)) for slot in one.parameters) for one in world.domain.predicates)
+    if facts > MAX_FACTS or find_spec("unified_planning") is None:
+        return None
+    with warnings.catch_warnings(action="ignore"), _own_environment():  # the warnings are the library's own
+        try:
+            return UnifiedProblem(world).is_valid(plan)
+        except Exception:  # it supports less than we do, and says so in many ways
+            return None
+
+
+@contextmanager
+def _own_environment() -> Iterator[None]:
+    """The library keeps every expression as long as its common environment: a server that plans all day needs others.
+
+    Not all of the library works with an environment that is handed to it.
+    """
+    import unified_planning.environment as common
+
+    with _ALONE:
+        usual = common.GLOBAL_ENVIRONMENT
+        common.GLOBAL_ENVIRONMENT = None
+        try:
+            yield
+        finally:
+            common.GLOBAL_ENVIRONMENT = usual

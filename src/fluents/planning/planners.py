@@ -1,4 +1,4 @@
-"""Planners, each in a process of its own with limits on time and memory; plans are checked by our own replay."""
+"""Planners, each in a process of its own with limits on time and memory; plans are checked here."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
-from fluents.errors import MissingExtraError
+from fluents.errors import FluentsError, MissingExtraError
+from fluents.planning.fast_downward import second_opinion
 from fluents.planning.grounding import Unreachable
 from fluents.planning.model import Domain, Problem
 from fluents.planning.states import PlanStep, World
@@ -34,7 +36,7 @@ class Solution:
     plan: tuple[PlanStep, ...] = ()
     unreachable: tuple[Unreachable, ...] = ()
     reason: str = ""
-    """Why it gave up."""
+    """Why it gave up, or why no fact is named as unreachable."""
 
 
 def solve(
@@ -110,9 +112,24 @@ def _solution(said: bytes, noise: bytes, planner: str, world: World, memory_limi
     values: dict[str, Any] = json.loads(said)
     plan = tuple(PlanStep(name, tuple(arguments)) for name, *arguments in values.get("plan", ()))
     if values["status"] == "solved":
-        world.replay(plan)  # a planner's word is not taken for it
+        check_plan(world, plan)  # a planner's word is not taken for it
     unreachable = tuple(Unreachable(*one) for one in values.get("unreachable", ()))
     return Solution(values["status"], planner, plan, unreachable, values.get("reason", ""))
+
+
+class ValidatorsDisagreeError(FluentsError):
+    """Our replay takes a plan that unified-planning's validator refuses: one of the two is wrong."""
+
+
+def check_plan(world: World, plan: Sequence[PlanStep]) -> None:
+    """An error unless this is a plan for our replay and, where it is installed, for unified-planning's validator."""
+    world.replay(plan)
+    if second_opinion(world, plan) is False:
+        raise ValidatorsDisagreeError(
+            "this is an error in fluents: it takes a plan to be valid that the library unified-planning does not",
+            where=world.problem.name,
+            fix=f"report it, with the PDDL and this plan: {' '.join(map(str, plan))}",
+        )
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:

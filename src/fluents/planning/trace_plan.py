@@ -12,7 +12,7 @@ from fluents.planning.compilation import MIN_SALIENCE, CompiledTrace, compile_tr
 from fluents.planning.expressions import Repair
 from fluents.planning.generation import generate
 from fluents.planning.model import Domain, Problem
-from fluents.planning.planners import Planner, Solution, solve
+from fluents.planning.planners import Planner, Solution, check_plan, solve
 from fluents.planning.states import World, replayed
 from fluents.records import Trace
 from fluents.salience import Keep
@@ -131,6 +131,7 @@ def _compiled(trace: Trace, goal: str | None, made: CompiledTrace, limits: dict[
     if solution.status != "solved":
         return found
     solution = replace(solution, plan=made.in_text_order(solution.plan))
+    check_plan(World(made.domain, made.problem), solution.plan)
     steps = tuple(made.steps[step.action] for step in solution.plan)
     texts = {action: trace.procedure.steps[number - 1] for action, number in made.steps.items()}
     again = replayed(World(made.domain, made.problem), solution.plan, wording=made.wording, texts=texts)

@@ -8,13 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from fluents.planning.fast_downward import UnifiedProblem, unified_planning
-from fluents.planning.grounding import Reachability, TooLargeError
+from fluents.planning.grounding import Reachability, TooLargeError, Unreachable
 from fluents.planning.reader import read_pddl
 from fluents.planning.search import search
 from fluents.planning.states import World
+
+NO_FACT = "Fast Downward proved this, but does not say why, and no single fact was found that cannot be reached"
 
 
 def answer(order: dict[str, Any]) -> dict[str, Any]:
@@ -25,18 +28,34 @@ def answer(order: dict[str, Any]) -> dict[str, Any]:
     try:
         if order["planner"] == "built-in":
             found = search(world)
-            plan, unreachable, said = found.plan, found.unreachable, ""
+            plan, without = found.plan, _unsolvable(found.unreachable)
         else:
             plan, said = UnifiedProblem(world).solve()
-            unreachable = () if plan is not None else tuple(Reachability(world).explain())
+            without = {} if plan is not None else _without_plan(world, said)
     except (TooLargeError, MemoryError) as error:
         reached = f"the memory limit of {order['memory'] >> 20:,} MiB was reached"
         return {"status": "gave-up", "reason": str(error) or reached}
-    if plan is not None:
-        return {"status": "solved", "plan": [[step.action, *step.arguments] for step in plan]}
-    if said and not said.startswith("unsolvable") and not unreachable:
-        return {"status": "gave-up", "reason": f"Fast Downward ended with: {said}"}
-    return {"status": "unsolvable", "unreachable": [[one.fact, one.reason] for one in unreachable]}
+    if plan is None:
+        return without
+    return {"status": "solved", "plan": [[step.action, *step.arguments] for step in plan]}
+
+
+def _unsolvable(unreachable: Sequence[Unreachable], reason: str = "") -> dict[str, Any]:
+    return {"status": "unsolvable", "unreachable": [[one.fact, one.reason] for one in unreachable], "reason": reason}
+
+
+def _without_plan(world: World, said: str) -> dict[str, Any]:
+    """What it means that Fast Downward has no plan: a proof only where it says so, or where no fact can be reached."""
+    try:
+        unreachable = Reachability(world).explain()
+    except TooLargeError:
+        unreachable = []
+    if unreachable:
+        return _unsolvable(unreachable)
+    if said == "unsolvable proven":
+        return _unsolvable(unreachable, NO_FACT)
+    reasons = {"unsolvable incompletely": "Fast Downward found no plan, but did not prove that there is none"}
+    return {"status": "gave-up", "reason": reasons.get(said, f"Fast Downward ended with: {said}")}
 
 
 def main() -> None:
