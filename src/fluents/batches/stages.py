@@ -123,7 +123,7 @@ class Stages:
         self._open = ExitStack()
         self._tracker: Tracker | None = None
         if "track" in settings.stages:
-            self._tracker = self._open.enter_context(settings.opened_tracker())
+            self._tracker = _for_many(self._open.enter_context(settings.opened_tracker()))
         self._after: dict[Stage, Callable[[Trace], Trace]] = {}
         if "canonicalise" in settings.stages:
             from fluents.canonicalisation import canonicalise, open_method  # slow to import
@@ -204,6 +204,15 @@ class Stages:
             if found[row].error is None:
                 with _failures(stage, document, found, row):
                     found[row] = work(found[row])
+
+
+def _for_many(tracker: Tracker) -> Tracker:
+    """The tracker as it is fastest for many procedures."""
+    if tracker.provenance.tracker != "llm":
+        return tracker
+    from fluents.batches.endpoint_tracker import EndpointTracker  # slow to import
+
+    return EndpointTracker(tracker)
 
 
 @contextmanager
