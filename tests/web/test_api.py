@@ -350,3 +350,13 @@ def test_the_reference_of_the_api_has_all_of_it_and_asks_no_third_party(client: 
     for path in client.call("GET", "/openapi.json")["paths"]:
         assert path in page
     assert "http" not in page.replace("HTTPValidationError", "")
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/static/app.js"])
+def test_head_is_answered_as_get_is(client: Client, path: str) -> None:
+    """As `curl -I` asks."""
+    head, get = client.head(path), client.get(path)
+    assert (head.status_code, head.content) == (200, b"")
+    for name in ("content-type", "content-length", "content-security-policy"):
+        assert head.headers[name] == get.headers[name]
+    assert client.post(path).json()["error"] == "Method Not Allowed"

@@ -47,11 +47,12 @@ def assembled(
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _bug)
-    app.get("/api", include_in_schema=False, response_class=HTMLResponse)(lambda: _api_page(app))
+    # Routes of Starlette, and not of FastAPI: these answer HEAD as well.
+    app.add_route("/api", lambda _: HTMLResponse(_api_page(app)), include_in_schema=False)
     static = _Static(directory=STATIC, packages=[("fluents.report", "assets")])  # the style of traces is the page's
     app.mount("/static", static, name="static")
     for path, file in pages.items():
-        app.get(path, include_in_schema=False)(_page(static, file))
+        app.add_route(path, _page(static, file), include_in_schema=False)
     return Guard(app, rules)
 
 
