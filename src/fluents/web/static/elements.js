@@ -75,12 +75,15 @@ export function explain(error, near) {
   return box;
 }
 
+/** What the library says, with its parameters as the options of the command. */
+const withOptions = (message) => message.replaceAll(/`(\w+)`/g, (_, name) => `--${name.replaceAll("_", "-")}`);
+
 /** Warnings of a model, beneath each other. `add` leaves out what is there already. */
 export function warningBox(messages = []) {
   const box = h("div.warnings", { role: "status" });
   const said = new Set();
   const add = (message) => {
-    if (!said.has(message)) box.append(h("p.warning", {}, capital(message), "."));
+    if (!said.has(message)) box.append(h("p.warning", {}, capital(withOptions(message)), "."));
     said.add(message);
   };
   messages.forEach(add);

@@ -130,7 +130,7 @@ export async function showHome(page, app) {
     form,
   );
   if (!isFirst) {
-    page.append(h("section", {}, h("h2", {}, "Recent"), documentList(recent.items), h("p", {}, link("/?library", `All ${counted(recent.total, "text")}`))));
+    page.append(h("section", {}, h("h2", {}, "Recent"), documentList(recent.items), recent.total > recent.items.length ? h("p", {}, link("/?library", `All ${counted(recent.total, "text")}`)) : null));
   }
   setTimeout(() => box.focus({ preventScroll: true }));
 }
