@@ -2,100 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
+from served_web import STEPS, TEXT, TRACE, change, give, item, served, tracked
 from visit import HOSTILE, look_at, serious_faults, to, visiting
 
-pytest.importorskip("fastapi", reason="needs the extra web")
-
 from fluents import jsonl
-from fluents.records import Procedure, StateChange, Trace
-from fluents.web.jobs import Jobs
-from fluents.web.store import Store
 
+pytest.importorskip("fastapi", reason="needs the extra web")
 pytest_plugins = ["chromium"]
 pytestmark = pytest.mark.slow
-
-STEPS = ("Heat the pan.", "Crack the egg into it.", "Fry the egg.", "Serve the egg.")
-TEXT = "# Fry an egg\n\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(STEPS, start=1))
-
-
-def change(step: int, entity: str, attribute: str, before: str, after: str, confidence: float) -> StateChange:
-    return StateChange(
-        step=step, entity=entity, attribute=attribute, before=before, after=after, confidence=confidence, mentioned=True
-    )
-
-
-TRACE = Trace(
-    procedure=Procedure(goal="Fry an egg", steps=STEPS),
-    changes=(
-        change(1, "pan", "temperature", "cold", "hot", 0.9),
-        change(2, "egg", "location", "in shell", "in pan", 0.8),
-        change(2, "shell", "state", "whole", "cracked", 0.3),
-        change(3, "egg", "state", "raw", "fried", 0.7),
-        change(4, "egg", "location", "in pan", "on plate", 0.6),
-    ),
-)
-
-
-class Served:
-    """A server in a process of its own, which can be killed and started again on the same store and port."""
-
-    def __init__(self, folder: Path, pause: float, options: tuple[str, ...] = ()) -> None:
-        self.folder, self.pause, self.options, self.port = folder, pause, options, 0
-        self.process: subprocess.Popen[str] | None = None
-        jsonl.write([TRACE], folder / "replay.jsonl")
-
-    def start(self) -> str:
-        options = ["--port", str(self.port), "--store", str(self.folder / "web.sqlite"), "--no-open", "--json"]
-        options += ["--replay", str(self.folder / "replay.jsonl"), "--pause", str(self.pause), *self.options]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "fluents", "web", *options],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        )
-        assert self.process.stdout
-        said = ""
-        for line in self.process.stdout:
-            said += line
-            try:
-                address = str(json.loads(said)["address"])
-            except json.JSONDecodeError:
-                continue
-            self.port = int(address.rstrip("/").rpartition(":")[2])
-            return address
-        raise AssertionError(f"the server did not start: {said}")
-
-    def warn(self, job: str, message: str) -> None:
-        """As the model would, while the job runs; clients hear of it with the next step."""
-        with Store(self.folder / "web.sqlite", beside=True) as store:
-            Jobs(store).warn(job, message)
-
-    def kill(self) -> None:
-        assert self.process
-        self.process.kill()
-        self.process.wait()
-        assert self.process.stdout
-        self.process.stdout.close()
-
-
-@contextmanager
-def served(folder: Path, pause: float = 0.0, *options: str) -> Iterator[tuple[Served, str]]:
-    server = Served(folder, pause, options)
-    try:
-        yield server, server.start()
-    finally:
-        server.kill()
 
 
 @pytest.fixture(scope="module")
@@ -103,22 +23,6 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server whose model takes no time."""
     with served(tmp_path_factory.mktemp("web")) as (_, address):
         yield address
-
-
-def give(tab: Page, text: str = TEXT) -> None:
-    tab.get_by_label("Text").fill(text)
-    tab.get_by_role("button", name="Read the steps").click()
-    expect(tab.get_by_role("heading", name="Are these the steps?")).to_be_visible()
-
-
-def tracked(tab: Page) -> None:
-    tab.get_by_role("button", name="Track the changes").click()
-    tab.wait_for_url("**/?trace=*")
-    expect(tab.locator("li.change")).to_have_count(5)
-
-
-def item(tab: Page, words: str) -> Locator:
-    return tab.locator("li.change").filter(has_text=words)
 
 
 def test_from_a_pasted_text_to_a_corrected_downloaded_table(browser: Browser, tmp_path: Path) -> None:
@@ -270,93 +174,6 @@ def test_the_library_finds_what_becomes_hot_and_deletes_only_when_told_twice(bro
             tab.get_by_role("link", name="Download a backup").click()
         tab.locator("#restore").set_input_files(waiting.value.path())
         expect(tab.get_by_text(re.compile("Restored 0 texts"))).to_be_visible()
-
-
-def test_the_chosen_view_and_filter_stay_when_a_job_is_done(browser: Browser, tmp_path: Path) -> None:
-    with served(tmp_path, pause=0.7) as (_, address), visiting(browser, address) as tab:
-        give(tab)
-        tab.get_by_role("button", name="Track the changes").click()
-        expect(tab.locator("li.change").first).to_be_visible()
-        tab.get_by_role("radio", name="Lifelines").check()
-        tab.get_by_label("Confidence from").fill("0.5")
-        expect(tab.locator("summary", has_text="Download")).to_be_visible()  # only a trace has it
-        expect(tab.locator("output.found")).to_have_text("2 of 3 entities, 4 of 5 changes")
-        expect(tab.locator("tbody.lifeline:visible")).to_have_count(2)
-
-
-TIMED = """() => {
-  let clicked;
-  addEventListener("click", () => (clicked = performance.now()), { capture: true, once: true });
-  new MutationObserver(() => {
-    if (!clicked || !document.querySelector(".lead").innerText.includes("Cancelled after")) return;
-    window.waited ??= performance.now() - clicked;
-  }).observe(document.body, { subtree: true, childList: true, characterData: true });
-}"""
-"""The page's own clock runs from the next click until the reader is told: what a busy test waits for does not count."""
-
-
-def test_a_job_is_cancelled_within_two_seconds_keeps_its_steps_and_goes_on(browser: Browser, tmp_path: Path) -> None:
-    """A step takes longer than that: whoever waits for its end comes too late."""
-    with served(tmp_path, pause=2.5) as (_, address), visiting(browser, address) as tab:
-        give(tab)
-        tab.get_by_role("button", name="Track the changes").click()
-        expect(tab.locator("li.change").first).to_be_visible()
-        tab.evaluate(TIMED)
-        with tab.expect_event("requestfinished", lambda one: one.url.endswith("/events")):
-            tab.get_by_role("button", name="Cancel").click()
-        expect(tab.get_by_text(re.compile("Cancelled after [1-3] of 4 steps"))).to_be_visible()
-        assert tab.evaluate("window.waited") <= 2_000
-        expect(tab.get_by_text("The connection to the server is lost")).to_be_hidden()
-        assert serious_faults(tab) == {}
-        tab.reload()
-        expect(tab.locator("li.change").first).to_be_visible()
-        tab.get_by_role("button", name="Resume").click()
-        tab.wait_for_url("**/?trace=*")
-        expect(tab.locator("li.change")).to_have_count(5)
-
-
-def test_warnings_of_the_model_are_shown_with_the_job_and_with_its_trace(browser: Browser, tmp_path: Path) -> None:
-    with served(tmp_path, pause=1.5) as (server, address), visiting(browser, address) as tab:
-        give(tab)
-        tab.get_by_role("button", name="Track the changes").click()
-        expect(tab.locator("li.change").first).to_be_visible()
-        server.warn(tab.url.rpartition("=")[2], f"the text is too long: {HOSTILE}")
-        warning = tab.get_by_text(f"The text is too long: {HOSTILE}.", exact=True)
-        expect(warning).to_be_visible()
-        tab.get_by_role("button", name="Cancel").click()
-        tab.get_by_role("button", name="Resume").wait_for()
-        tab.reload()
-        expect(warning).to_be_visible()
-        assert serious_faults(tab) == {}
-        tab.get_by_role("button", name="Resume").click()
-        expect(tab.locator("summary", has_text="Download")).to_be_visible()
-        expect(warning).to_have_count(1)
-        assert tab.evaluate("window.hacked") is None
-
-
-def test_a_killed_server_comes_back_and_the_job_goes_on(browser: Browser, tmp_path: Path) -> None:
-    with served(tmp_path, pause=1.5) as (server, address), visiting(browser, address) as tab:
-        give(tab)
-        tab.get_by_role("button", name="Track the changes").click()
-        expect(tab.locator(".step:has(li.change)").first).to_be_visible()
-        server.kill()
-        expect(tab.get_by_text("The connection to the server is lost")).to_be_visible()
-        expect(tab.locator("li.change").first).to_be_visible()
-        server.start()
-        expect(tab.get_by_text("The connection to the server is lost")).to_be_hidden()
-        tab.wait_for_url("**/?trace=*")
-        expect(tab.locator("li.change")).to_have_count(5)
-
-
-def test_a_running_job_whose_text_is_deleted_elsewhere_is_gone(browser: Browser, tmp_path: Path) -> None:
-    with served(tmp_path, pause=1) as (_, address), visiting(browser, address) as tab:
-        give(tab)
-        document = tab.url.rpartition("=")[2]
-        tab.get_by_role("button", name="Track the changes").click()
-        expect(tab.locator("li.change").first).to_be_visible()
-        assert tab.request.delete(f"{address}api/v1/documents/{document}").ok
-        expect(tab.get_by_role("heading", name="This is not here any more")).to_be_visible()
-        expect(tab.get_by_text("The connection to the server is lost")).to_be_hidden()
 
 
 def test_without_a_server_the_page_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
