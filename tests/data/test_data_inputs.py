@@ -59,6 +59,11 @@ def test_a_misspelt_dataset_is_told_from_a_missing_file() -> None:
     assert "fluents data list" in str(caught.value)
 
 
+def test_a_url_must_be_downloaded_first() -> None:
+    with pytest.raises(InputError, match="found a URL"):
+        list(procedures(["https://example.com/soup.html"]))
+
+
 def test_an_input_that_would_be_overwritten_is_never_just_skipped(tmp_path: Path) -> None:
     folder(tmp_path, a_md="Boil.", b_md="Pour.")
     with pytest.raises(InputError, match="overwrite this input"):

@@ -87,6 +87,9 @@ def find(name: str) -> Dataset:
 
 
 def no_such_source(name: str) -> InputError:
+    if name.lower().startswith(("http://", "https://")):
+        fix = "download the page or file, and give the path of the download"
+        return InputError("expected a file or a dataset, found a URL", where=name, fix=fix)
     return InputError(
         "no such file or dataset", where=name, fix="check the path; `fluents data list` lists the datasets"
     )

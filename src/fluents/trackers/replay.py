@@ -89,7 +89,8 @@ class Replay:
         """The answers in a file that `write` or `fluents train sample` wrote."""
         answers = {}
         for where, line in jsonl.read_lines(path):
-            with jsonl.wrong_shape_is_input_error('expected {"prompt": …, "answers": […]}', where):
+            what, fix = 'expected {"prompt": …, "answers": […]}', "give a file that `fluents train sample` wrote"
+            with jsonl.wrong_shape_is_input_error(what, where, fix):
                 value = jsonl.parse_json(line, where)
                 answers[str(value["prompt"])] = [str(answer) for answer in value["answers"]]
         return cls(answers)
