@@ -252,6 +252,17 @@ def test_a_job_goes_on_when_the_database_does(bench: Bench, impatient: pytest.Mo
     assert steps == [1, 2, 3, 4]  # each once
 
 
+def test_a_job_that_is_cancelled_during_an_error_of_the_database_stays_cancelled(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cancel_and_fail(job_id: str, _: object) -> None:
+        bench.runner.cancel(job_id, patience=0)
+        raise OperationalError("INSERT", {}, Exception("disk I/O error"))
+
+    monkeypatch.setattr(bench.jobs, "add_step", cancel_and_fail)
+    assert bench.ended(bench.add()).state == "cancelled"
+
+
 def test_a_job_that_the_store_cannot_keep_fails_and_the_next_one_runs(
     bench: Bench, impatient: pytest.MonkeyPatch
 ) -> None:

@@ -261,7 +261,7 @@ class JobRunner:
             self._end_process()
         except SQLAlchemyError as error:  # it may go on, unless it is what the store cannot keep
             self._end_process()
-            self._jobs.worker_ended(job.id, f"the store reported an error ({type(error).__name__})")
+            self._interrupted(job, f"the store reported an error ({type(error).__name__})")
         except Exception as error:  # the next job may do better
             self._end_process()
             self._jobs.end(job.id, "failed", f"{type(error).__name__}: {error}"[:500])
@@ -288,6 +288,13 @@ class JobRunner:
         )
         process.send({"job": order.model_dump(mode="json")})
         self._follow(job, process)
+
+    def _interrupted(self, job: TakenJob, reason: str) -> None:
+        """The job goes back into the queue, unless somebody has cancelled it."""
+        if self._cancelled.is_set():
+            self._jobs.end(job.id, "cancelled")
+        else:
+            self._jobs.worker_ended(job.id, reason)
 
     def _running_process(self) -> _Process:
         """The worker, started if there is none."""
@@ -325,10 +332,7 @@ class JobRunner:
                 continue
             if report is None:
                 reason = self._end_process()
-                if self._cancelled.is_set():
-                    self._jobs.end(job.id, "cancelled")
-                else:
-                    self._jobs.worker_ended(job.id, f"the process that ran this job ended unexpectedly ({reason})")
+                self._interrupted(job, f"the process that ran this job ended unexpectedly ({reason})")
                 return
             if report.get("job") == job.id and self._heed(job, report, state):
                 return
