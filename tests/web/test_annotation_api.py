@@ -1,4 +1,4 @@
-"""The API of annotation projects over HTTP: who may do what, and a project from its first item to its exports."""
+"""The API of annotation projects over HTTP: what its routes do, and a project from its first item to its exports."""
 
 from __future__ import annotations
 
@@ -143,42 +143,7 @@ def test_an_answer_that_does_not_fit_is_refused_and_nothing_is_kept(served: Serv
     assert client.call("GET", "/mine") == []
 
 
-# Who may do what
-
-OWNERS: list[tuple[str, str, Any]] = [
-    ("POST", "/stages/open", {}),
-    ("GET", "/progress", None),
-    ("GET", "/people", None),
-    ("DELETE", "/people/A1", None),
-    ("GET", "/invitations", None),
-    ("DELETE", "/invitations/0123456789abcdef", None),
-    ("GET", "/audit", None),
-    ("PUT", "/guideline", {"text": "x"}),
-    ("POST", "/invitations", {}),
-    ("GET", "/export", None),
-]
-MEMBERS: list[tuple[str, str, Any]] = [
-    ("GET", "/me", None),
-    ("POST", "/next", {}),
-    ("GET", "/mine", None),
-    ("POST", "/decisions", {"id": "decision-1", "item": "0" * 20, "answer": {}}),
-]
-
-
-@pytest.mark.parametrize(("method", "path", "given"), [*OWNERS, *MEMBERS])
-def test_nobody_gets_in_without_a_token(served: ServedProject, method: str, path: str, given: Any) -> None:
-    with Annotating(base_url=served.address) as stranger:
-        assert stranger.call(method, path, given, status=401)["error"] == "you are not signed in"
-        stranger.headers["Authorization"] = "Bearer wrong"
-        stranger.call(method, path, given, status=401)
-
-
-@pytest.mark.parametrize(("method", "path", "given"), OWNERS)
-@pytest.mark.parametrize("role", ["annotator", "adjudicator"])
-def test_what_is_the_owners_is_refused_to_others(
-    served: ServedProject, method: str, path: str, given: Any, role: Any
-) -> None:
-    assert "owner" in served.client(role).call(method, path, given, status=403)["error"]
+# Who sees what (who may do what is in `test_annotation_roles`)
 
 
 def test_annotators_may_neither_adjudicate_nor_check(served: ServedProject) -> None:
@@ -229,21 +194,6 @@ def test_what_annotators_must_not_see_never_leaves(tmp_path: Path) -> None:
         assert b"gold" not in seen
         owner = served.client("owner")
         assert b"secret system" in owner.get(f"{API}/export", params={"format": "history"}).content
-
-
-def test_terms_must_be_accepted_first(tmp_path: Path) -> None:
-    design = ProjectDesign(name="asks", stages=(StageDesign(kind="vet"),), consent="Your work is published.")
-    with (
-        annotated(tmp_path / "annotation.sqlite", design, [changed(HOT)]) as served,
-        Annotating(base_url=served.address) as client,
-    ):
-        client.call("POST", "/join", {"invitation": served.invitation(), "name": "Ada"}, status=201)
-        me = client.call("GET", "/me")  # the cookie is enough
-        assert (me["consent"], me["consented"]) == ("Your work is published.", False)
-        client.call("POST", "/next", {}, status=403)
-        client.call("POST", "/me/consent", status=204)
-        assert client.call("GET", "/me")["consented"] is True
-        assert client.next() is not None
 
 
 @pytest.mark.parametrize("code", ["abc", "12345678901 half", "\ud800" * 10, "x" * 101])
