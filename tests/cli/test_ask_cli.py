@@ -134,6 +134,19 @@ def test_traces_of_other_steps_are_refused(run: Run, crepe: tuple[Path, Path]) -
     assert (done.status, "in --traces differ from" in done.err) == (2, True)
 
 
+def test_a_procedure_without_a_trace_is_an_error(run: Run, crepe: tuple[Path, Path], tmp_path: Path) -> None:
+    """The states of the source, or of a new run of the tracker, would not be those that were asked for."""
+    gold, traces = crepe
+    others = [Trace(procedure=TEA.replace(id=f"tea-{number}"), changes=(HEAT,)) for number in range(3)]
+    jsonl.write(others, tmp_path / "source.jsonl")
+    done = run("ask", tmp_path / "source.jsonl", "Is the kettle hot?", "--traces", traces)
+    assert (done.status, done.out) == (2, "")
+    assert "--traces contains no trace for tea-0, nor for 2 others" in done.err
+    jsonl.write(others[:1], traces)
+    done = run("ask", gold, "--traces", traces, "-o", tmp_path / "answers.jsonl")
+    assert (done.status, "--traces contains no trace for tea\n" in done.err) == (2, True), done.err
+
+
 @pytest.mark.usefixtures("mirror")
 def test_the_offline_method_answers_crepe_beside_the_published_systems(run: Run, tmp_path: Path) -> None:
     """Without states, so that nothing has to be tracked. The weights were learnt from this split."""

@@ -86,6 +86,13 @@ def ask(
     given = {trace.id: trace for trace in _traces(traces)} if traces else {}
     check_states(states, min_salience)
     wanted = [(one, questions_of(one, question)) for one in islice(_sources(source), limit)]
+    if traces and (missing := [one.id for one, _ in wanted if one.id not in given]):
+        more = f", nor for {len(missing) - 1:,} others" if len(missing) > 1 else ""
+        raise InputError(
+            f"`traces` contains no trace for {missing[0]}{more}",
+            where=traces,
+            fix="track `source`, and give the new file as `traces`; or leave out `traces`",
+        )
     if (source, question, method) == ("crepe:dev", None, "offline"):
         tell("warning: the offline method was trained on crepe:dev, so its score on crepe:dev is meaningless")
     progress = AnswerProgress()
@@ -96,7 +103,7 @@ def ask(
     ):
 
         def work(one: Trace | Procedure | CrepeCase, events: tuple[str, ...]) -> CrepeCase:
-            trace = given.get(one.id) or _tracked(one, states)
+            trace = given[one.id] if traces else _tracked(one, states)
             if trace.procedure.steps != _procedure(one).steps:
                 raise InputError(
                     f"the steps of {one.id} in `traces` differ from those in `source`",
