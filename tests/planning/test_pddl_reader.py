@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -169,6 +171,14 @@ def test_a_declared_predicate_may_be_called_like_a_keyword(name: str) -> None:
         read_pddl(domain.replace(f" ({name} ?k - kettle)", ""), problem)
 
 
+@pytest.mark.parametrize("other", ["", " (ho-t ?k - kettle)"])
+def test_a_declaration_that_is_changed_is_one_repair(other: str) -> None:
+    """It was followed by "not declared" and "added", or even read as another predicate."""
+    found, messages = repaired(DOMAIN.replace("(hot ?k - kettle)", f"(hot){other}"))
+    assert messages == ["hot is declared with 0 arguments, but used with 1: declaration changed"]
+    assert str(found.problem) == str(read_pddl(DOMAIN, PROBLEM).problem)
+
+
 def test_a_predicate_may_be_declared_after_the_actions() -> None:
     [predicates] = re.findall(r"  \(:predicates.*\n", DOMAIN)
     later = DOMAIN.replace(predicates, "").rstrip()[:-1] + f"\n{predicates})"
@@ -282,3 +292,32 @@ def test_all_problems_of_proc2pddl_are_read() -> None:
             repaired(task.domain, problem)
             count += 1
     assert count == 95
+
+
+def strictly_read(*texts: str) -> Any:
+    """What unified-planning reads; None where it does not, for which it has no error of its own."""
+    from unified_planning.io import PDDLReader
+
+    try:
+        return PDDLReader().parse_problem_string(*texts)
+    except Exception:
+        return None
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mirror")
+@pytest.mark.filterwarnings("ignore")  # of unified-planning's own
+@pytest.mark.skipif(find_spec("unified_planning") is None, reason="needs the extra plan")
+@pytest.mark.no_cover  # the library's reader takes a second for every text
+def test_what_a_strict_reader_reads_means_the_same_after_our_repair() -> None:
+    """Of Proc2PDDL's problems, unified-planning reads three as they are: to those we may only add requirements."""
+    same = 0
+    for task in load("proc2pddl:all"):
+        assert isinstance(task, PddlTask)
+        for problem in task.problems.values() if strictly_read(task.domain) else ():
+            if (before := strictly_read(task.domain, problem)) is not None:
+                found = read_pddl(task.domain, problem)
+                assert all("added to :requirements" in repair.message for repair in found.repairs)
+                assert before == strictly_read(str(found.domain), str(found.problem))
+                same += 1
+    assert same == 3

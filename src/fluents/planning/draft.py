@@ -91,6 +91,8 @@ class PddlDraft:
     objects: dict[str, Types] = field(default_factory=dict)
     init: dict[Atom, None] = field(default_factory=dict)
     goal: Condition = TRUE
+    changed: set[str] = field(default_factory=set)
+    """Predicates whose declaration was dropped, to be made anew from their uses."""
 
     def domain(self) -> Domain:
         return Domain(
@@ -197,16 +199,17 @@ class PddlDraft:
             if name == EQUALS:
                 if count != 2:
                     fail(name, f"= takes two arguments, not {count}")
-            elif declared is None:
+            elif declared is None and name not in self.changed:
                 near = alike.get(_bare(name), "")
                 if near and len(self.predicates.get(near, ())) == count:
                     repair(name, f"predicate {name} is not declared: read as {near}")
                     changes.append((use, Atom(renamed(name, near), use.atom.arguments)))
-            elif len(declared) != count:
+            elif declared is not None and len(declared) != count:
                 wrong = f"{name} is declared with {_arguments(len(declared))}, but used with {count}"
                 if len(counts[name]) == 1:
                     repair(name, f"{wrong}: declaration changed")
                     del self.predicates[name]
+                    self.changed.add(name)
                     continue
                 new = self._completed(use, declared, uses)
                 repair(name, f"{wrong}: {use.atom} is read as {new}")
@@ -309,7 +312,8 @@ class PddlDraft:
             types = [self._types_of(use, argument) for argument in use.atom.arguments]
             if name not in self.predicates:
                 added.add(name)
-                repair(name, f"predicate {name} is not declared: added")
+                if name not in self.changed:
+                    repair(name, f"predicate {name} is not declared: added")
                 self.predicates[name] = [Typed(f"?x{place}", one) for place, one in enumerate(types, start=1)]
             elif len(types) != len(self.predicates[name]):
                 fail(name, f"{name} is used with different numbers of arguments: declare it in :predicates")
