@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -17,11 +20,14 @@ import pytest
 if os.environ.get("CI") != "true":
     pytest.importorskip("fastapi", reason="the web application: pip install 'fluents[web]'")
 
-from annotated import TEA, ServedProject, annotated
+from annotated import API, TEA, Annotating, ServedProject, annotated
 from command_run import Run
 from faulty_server import FaultyServer
 from fluents import jsonl
+from fluents.annotation import ErrorRates, Item
+from fluents.annotation.scripted_people import ScriptedAnnotator, Truth
 from fluents.data.file_formats import read_traces
+from fluents.data.inputs import traces
 from fluents.records import StateChange
 
 HOT = StateChange(step=1, entity="water", attribute="temperature", before="cold", after="hot")
@@ -127,6 +133,58 @@ def test_a_design_needs_no_name_of_its_own(run: Run, store: str, tea: Path, tmp_
         unnamed = run("annotate", "new", "", tea, *options, "--store", store)
         assert unnamed.status == 2
         assert "where: NAME" in unnamed.err
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "annotate.md"
+
+
+def guide_blocks() -> list[str]:
+    """The blocks of the guide of ten minutes: a text, the commands before people work, and those after."""
+    section = GUIDE.read_text(encoding="utf-8").partition("## From nothing to a dataset")[2].partition("\n## ")[0]
+    return [dedent(block) for block in re.findall(r"^ *```\w+\n(.*?)^ *```$", section, re.M | re.S)]
+
+
+def work_alone(address: str, code: str, person: ScriptedAnnotator) -> list[str]:
+    """Join as the owner, answer every question and open every stage; the kinds of the stages that asked something."""
+    asked = []
+    with Annotating(base_url=address, timeout=60) as owner:
+        owner.call("POST", "/join", {"invitation": code, "name": person.name}, status=201)
+        while (stage := owner.call("GET", "/me")["stage"]) is not None:
+            while (given := owner.next()) is not None:
+                asked.append(stage["kind"])
+                owner.decide(given, person.answer(Item(**given["item"])))
+            owner.call("POST", "/stages/open", {})
+        for name in ("openpi", "openpi-c", "openpi2", "fluents"):
+            assert owner.get(f"{API}/export", params={"format": name}).is_success
+    return list(dict.fromkeys(asked))
+
+
+def test_the_commands_of_the_guide_lead_to_a_dataset(
+    run: Run, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they are written, from `new` to `data show`; only the server's port is another."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FLUENTS_STORE", store)
+    text, before, after = guide_blocks()
+    Path("texts").mkdir()
+    Path("texts/tea.txt").write_text(text)
+    Path("texts/coffee.txt").write_text(text.replace("tea bag", "coffee").replace("tea", "coffee"))
+    new, serve = before.splitlines()
+    made = run(*shlex.split(new)[1:])
+    assert "its first stage has 2 questions" in made.out, made.err
+    assert serve == "fluents annotate serve"
+    gold = [trace.replace(changes=(HOT, WET)) for trace in traces(["texts"])]
+    with serving(store) as (told, _):
+        code = made.out.rpartition("#")[2].strip()
+        asked = work_alone(told["address"], code, ScriptedAnnotator("Ada", ErrorRates(), Truth.of(gold)))
+        assert asked == ["author", "vet", "entities", "salience"]
+        for command in after.splitlines():
+            done = run(*shlex.split(command)[1:])
+            assert done.status == 0, done.err
+    assert "water" in done.out
+    dataset = list(read_traces("chores.jsonl"))
+    assert len(dataset) == 2
+    assert all(len(trace.changes) == 2 and trace.clusters and trace.salience for trace in dataset)
 
 
 def test_commands_work_beside_a_running_server_and_ctrl_c_ends_it(run: Run, store: str, tea: Path) -> None:
