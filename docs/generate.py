@@ -20,8 +20,9 @@ from fluents.cli.command import conventional
 from fluents.cli.plan import plan_view
 from fluents.data.file_formats import read_traces
 from fluents.planning.trace_plan import plan
+from fluents.questions import ask
 from fluents.records import FORMAT_VERSION
-from fluents.report.terminal import trace_view
+from fluents.report.terminal import answers_view, trace_view
 
 DOCS = Path(__file__).parent
 
@@ -117,6 +118,18 @@ def plan_picture() -> str:
     return console.export_svg(title="fluents plan")
 
 
+def questions_picture() -> str:
+    """What `fluents ask` says of a statement after each step, below the steps and their changes."""
+    console = _console()
+    [trace] = read_traces(DOCS.parent / "examples" / "windy_room.jsonl")
+    console.print("The steps and their changes, in examples/windy_room.jsonl:", style="dim")
+    console.print(trace_view(trace), "")
+    statement = "The room is dark."
+    console.print(f'$ fluents ask examples/windy_room.jsonl "{statement}" --table', style="green", markup=False)
+    console.print(answers_view(ask(trace, statement)))
+    return console.export_svg(title="fluents ask")
+
+
 def _console() -> Console:
     return Console(record=True, width=100, file=open("/dev/null", "w"), highlight=False)
 
@@ -126,3 +139,4 @@ if __name__ == "__main__":
     (DOCS / "schema.json").write_text(schema(), encoding="utf-8")
     (DOCS / "demo.svg").write_text(picture(), encoding="utf-8")
     (DOCS / "plan.svg").write_text(plan_picture(), encoding="utf-8")
+    (DOCS / "questions.svg").write_text(questions_picture(), encoding="utf-8")
