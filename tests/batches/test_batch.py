@@ -87,6 +87,17 @@ def test_what_cannot_be_read_is_a_row_with_its_error(tmp_path: Path, options: Op
         assert files(out) == kept
 
 
+def test_a_procedure_with_a_step_that_was_not_recorded_is_a_failure(tmp_path: Path, options: Options) -> None:
+    """Nobody knows what changes in it, and "nothing" would be made up."""
+    known, out = dish(0), tmp_path / "out"
+    path = lines(tmp_path / "in.jsonl", {"id": "new", "steps": [*known.steps, "Sing."]}, {"steps": [*known.steps]})
+    assert batch(path, out, **options).failures == 1
+    failed, good = served(out)
+    assert failed.error == "track: 1 of 3 steps got no answer: the recorded traces do not contain this step"
+    assert (len(failed.changes), failed.covered) == (2, (1, 2))
+    assert (len(good.changes), good.error) == (2, None)
+
+
 def test_a_retry_redoes_only_what_failed(tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     path, out = menu(tmp_path, 20, goals={4: "burn"}), tmp_path / "out"
     with monkeypatch.context() as patch:

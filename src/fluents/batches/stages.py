@@ -229,7 +229,11 @@ def _failures(stage: Stage, document: InputDocument, found: dict[int, Trace], ro
 
 def _told(error: Exception) -> str:
     said = error.what if isinstance(error, FluentsError) else f"{type(error).__name__}: {error}"
-    return " ".join(said.split())[:MAX_ERROR] or type(error).__name__
+    return _one_line(said) or type(error).__name__
+
+
+def _one_line(said: str) -> str:
+    return " ".join(said.split())[:MAX_ERROR]
 
 
 def _failed(document: InputDocument, why: str) -> Trace:
@@ -316,7 +320,8 @@ class _Tracking(Listener):
         missing = 0 if trace.error else unanswered(self._tracker, trace)
         if missing:
             count = len(trace.procedure.steps)
-            trace = trace.replace(error=f"track: {missing} of {count} steps got no answer")
+            why = next((f": {one.reason}" for one in trace.rejects if one.step not in trace.covered_steps), "")
+            trace = trace.replace(error=_one_line(f"track: {missing} of {count} steps got no answer{why}"))
         return row, trace
 
     def _tell(self) -> None:

@@ -52,7 +52,9 @@ class BatchTracker:
     replay: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Take the changes from the traces in FILE, instead of tracking with a model."
+            metavar="FILE",
+            help="Take the changes from the traces in FILE, instead of tracking with a model. A procedure with a step "
+            "that FILE does not contain is recorded as failed.",
         ),
     ] = None
     samples: Annotated[

@@ -12,15 +12,17 @@ from typing import Self
 
 from fluents import jsonl
 from fluents.errors import InputError
-from fluents.records import Procedure, Provenance, StateChange, Trace
+from fluents.records import Procedure, Provenance, Reject, StateChange, Trace
 from fluents.text.names import one_line
 from fluents.trackers import Listener, Tracker
 from fluents.trackers.embedded import Sampling
 from fluents.version import __version__
 
+NOT_RECORDED = "the recorded traces do not contain this step"
+
 
 class ReplayTracker(Tracker):
-    """Says of a step what some trace says of a step with the same text, and nothing of one that none has.
+    """Says of a step what some trace says of a step with the same text. One that none has gets no answer.
 
     `pause` are the seconds it takes for each step.
     """
@@ -54,9 +56,15 @@ class ReplayTracker(Tracker):
                 found = done.at(step)
             else:
                 time.sleep(self._pause)
-                found = tuple(change.replace(step=step) for change in self._changes.get(one_line(text), ()))
-            covered = None if step == len(procedure.steps) else (*(trace.covered or ()), step)
-            trace = trace.replace(changes=trace.changes + found, covered=covered)
+                recorded = self._changes.get(one_line(text))
+                if recorded is None:
+                    trace = trace.replace(rejects=(*trace.rejects, Reject(step=step, text="", reason=NOT_RECORDED)))
+                    continue
+                found = tuple(change.replace(step=step) for change in recorded)
+            covered = (*(trace.covered or ()), step)
+            trace = trace.replace(
+                changes=trace.changes + found, covered=None if len(covered) == len(procedure.steps) else covered
+            )
             if step not in answered:
                 listener.on_step(trace)
         return trace
