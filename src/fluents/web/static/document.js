@@ -9,7 +9,7 @@ export async function showDocument(page, id, app) {
   let saved = { goal: kept.goal, steps: kept.steps }, timer, saving = Promise.resolve();
   let past = [];
   const status = h("span.saved", { role: "status" });
-  const goal = h("input.goal-box", { id: "goal", value: kept.goal, placeholder: "What is it for? e.g. Make tomato soup", maxlength: 300, oninput: later });
+  const goal = h("input.goal-box", { id: "goal", value: kept.goal, placeholder: "What is it for? e.g. Make tomato soup", maxlength: app.server.limits.step_length, oninput: later });
   const list = h("ol.editor", { "aria-label": "Steps" });
   const undo = button("Undo", takeBack, { kind: "plain", disabled: true });
 
