@@ -12,6 +12,9 @@ import pytest
 from faulty_server import Body, FaultyServer, prompt_of
 from fluents import jsonl
 from fluents.cli import main
+from fluents.planning import planners
+from fluents.planning.planners import Solution
+from fluents.planning.worker import NO_FACT
 from fluents.records import Procedure, StateChange, Trace
 from fluents.task_records import PddlTask
 
@@ -116,6 +119,14 @@ def test_pddl_is_repaired_and_printed(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("pddl", file, "--solve", "--planner", "built-in")
     assert status == 1
     assert "(cold pot): no action makes it true" in out
+
+
+def test_a_proof_that_names_no_fact_is_shown_as_one(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kettle.pddl").write_text(DOMAIN + PROBLEM)
+    without = Solution("unsolvable", "fast-downward", reason=NO_FACT)
+    monkeypatch.setattr(planners, "solve", lambda *_, **__: without)
+    status, out, _ = run("pddl", tmp_path / "kettle.pddl", "--solve")
+    assert (status, out) == (1, f"  no plan: there is no way to reach the goal\n    {NO_FACT}\n")
 
 
 def test_a_file_with_a_byte_order_mark_is_valid(run: Run, tmp_path: Path) -> None:

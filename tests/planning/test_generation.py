@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from rainy_woods import TRACE
 
+from fluents.errors import InputError
 from fluents.llm import LanguageModel, Question
 from fluents.planning.generation import predict_domains
 from fluents.planning.reader import read_pddl
@@ -38,6 +40,14 @@ def answers(domain: str, problem: str, better: str) -> Script:
         return {"plan-domain-1": domain, "plan-problem-1": problem}.get(question.name, better)
 
     return Script(answer)
+
+
+def test_an_empty_goal_is_no_question_for_a_model() -> None:
+    """It was replaced by the goal of the procedure, and nothing said so."""
+    script = answers(DOMAIN, PROBLEM, BETTER)
+    with pytest.raises(InputError, match="the goal is empty"):
+        plan(TRACE, " ", method="prompted", model=LanguageModel(script, "test"), planner="built-in")
+    assert not script.asked
 
 
 def test_what_the_planner_says_goes_back_to_the_model() -> None:

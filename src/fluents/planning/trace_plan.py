@@ -104,6 +104,8 @@ def plan(
     if method == "prompted":
         if order:
             raise InputError("`order` works only with `method` compiled", fix="leave out `order`")
+        if goal is not None and not goal.strip():
+            raise InputError("the goal is empty", where=trace.id, fix="say in `goal` what to reach, or leave it out")
         shown = Keep(min_salience, rater=salience_rater) if side_effects else None
         with open_model(model, base_url) as opened:
             return _prompted(trace, goal, shown, opened, limits)
