@@ -8,7 +8,7 @@ undo, give an item back, or send a decision again as if its answer had been lost
 agreement meanwhile. Then the server is killed (kill -9) again and again while people write as fast as they can; each
 time, what was not acknowledged is sent again to the next server, as the page does. At the end the history must have
 every acknowledged decision exactly once, and no item may have had more holders than judges. Last, requests made from
-the API's own schema must not find an error of the server.
+the API's own schema must not find an error of the server, and none may be left without an answer.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import httpx
@@ -38,9 +38,9 @@ from fluents import jsonl
 from fluents.records import Procedure, StateChange, Trace
 
 ROOT = Path(__file__).parents[1]
-HTTPS = False
-"""No certificates are loaded, which nobody asks for on loopback: for fifty clients that takes seconds of the processor
-that the server needs too."""
+WEB = runpy.run_path(str(ROOT / "benchmarks" / "soak_web.py"))
+"""What the two load tests share."""
+HTTPS: bool = WEB["HTTPS"]
 API = "/api/v1/annotation"
 JUDGES = 3
 PER_PROCEDURE = 50
@@ -48,6 +48,7 @@ MAX_P95 = 0.3
 """Seconds in which 95 of 100 requests must have been answered."""
 WRITERS = 10
 """Who write as fast as they can while servers are killed."""
+Started: TypeAlias = AbstractContextManager[tuple[str, subprocess.Popen[str]]]
 
 
 @dataclass
@@ -124,22 +125,10 @@ def _fluents(*arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@contextmanager
-def server(store: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def server(store: str) -> Started:
     """A server of its own: its address and its process."""
-    command = [sys.executable, "-m", "fluents", "annotate", "serve", "--port", "0", "--no-open", "--json"]
-    process = subprocess.Popen([*command, "--store", store], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        printed = ""
-        while "\n}" not in printed:
-            line = process.stdout.readline()
-            assert line, "the server did not start"
-            printed += line
-        yield json.loads(printed)["address"], process
-    finally:
-        process.terminate()
-        process.communicate()
+    found: Started = WEB["started"]("annotate", "serve", "--store", store)
+    return found
 
 
 def invitation(store: str, role: str, uses: int) -> str:
@@ -336,13 +325,12 @@ def count(store: str, folder: Path, found: Findings) -> None:
 
 def call_by_schema(store: str, calls: int, found: Findings) -> None:
     """Requests made from the API's own schema must not find an error of the server."""
-    call = runpy.run_path(str(ROOT / "benchmarks" / "soak_web.py"))["call_by_schema"]
     with server(store) as (address, _):
         [owner] = asyncio.run(joined(address, invitation(store, "owner", 1), 1, found))
         headers = {"Authorization": f"Bearer {owner.token}"}
         with httpx.Client(base_url=address, headers=headers, timeout=60) as client:
             item = client.post(f"{API}/next", json={}).json()["item"]["id"]
-        call(address, calls, found, {"item_id": item}, headers)
+        WEB["call_by_schema"](address, calls, found, {"item_id": item}, headers)
 
 
 def soak(store: str, *, annotators: int, seconds: float, items: int, kills: int, calls: int) -> Findings:

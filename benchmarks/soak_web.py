@@ -84,30 +84,29 @@ class Findings:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[tuple[str, int]]:
-    """A server of its own: its address and process id."""
-    command = [
-        sys.executable,
-        "-m",
-        "fluents",
-        "web",
-        "--port",
-        "0",
-        "--no-open",
-        "--json",
-        "--replay",
-        f"{SOUP}.jsonl",
-    ]
-    process = subprocess.Popen([*command, "--store", str(folder / "web.sqlite")], stdout=subprocess.PIPE, text=True)
+def started(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A server of its own, which this command of fluents starts: its address and its process."""
+    command = [sys.executable, "-m", "fluents", *arguments, "--port", "0", "--no-open", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         printed = ""
-        while "}" not in printed:
-            printed += process.stdout.readline()
-        yield json.loads(printed)["address"], process.pid
+        while "\n}" not in printed:
+            line = process.stdout.readline()
+            assert line, "the server did not start"
+            printed += line
+        yield json.loads(printed)["address"], process
     finally:
         process.terminate()
         process.communicate()
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[str, int]]:
+    """A server of the web application: its address and process id."""
+    store = str(folder / "web.sqlite")
+    with started("web", "--replay", f"{SOUP}.jsonl", "--store", store) as (address, process):
+        yield address, process.pid
 
 
 async def visit(address: str, seconds: float, visitors: int, found: Findings) -> None:
