@@ -75,6 +75,13 @@ def test_a_damaged_shard_is_told_kept_and_made_again(
     assert victim.with_name(f"{victim.name}.damaged").exists()
 
 
+def test_two_tasks_of_an_array_job_may_find_the_same_damage(tmp_path: Path) -> None:
+    store = ShardStore(tmp_path)
+    store.write("a.parquet", b"damaged")
+    assert store.set_aside("a.parquet") == store.set_aside("a.parquet") == "a.parquet.damaged"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.parquet.damaged"]
+
+
 def test_a_shard_that_an_older_version_listed_with_too_few_rows_is_made_again(tmp_path: Path, options: Options) -> None:
     """It took the checksum of a damaged file for a new truth."""
     path, out = menu(tmp_path, 20), tmp_path / "out"

@@ -127,7 +127,8 @@ class ShardStore:
     def set_aside(self, name: str) -> str:
         """Rename a file that is damaged, so that it can be looked into; returns its new name."""
         moved = f"{name}.damaged"
-        self.system.mv(self.of(name), self.of(moved))
+        with suppress(FileNotFoundError):  # another task of an array job was faster
+            self.system.mv(self.of(name), self.of(moved))
         return moved
 
     # Shards
