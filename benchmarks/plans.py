@@ -19,16 +19,16 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
-import up_fast_downward
 from unified_planning.io import PDDLReader
 
 from fluents.canonicalisation import canonicalise
 from fluents.data.datasets import load
 from fluents.data.file_formats import read_traces
-from fluents.errors import FluentsError
+from fluents.errors import FluentsError, MissingExtraError
 from fluents.planning.compilation import CompiledTrace, compile_trace
 from fluents.planning.fast_downward import UnifiedProblem
 from fluents.planning.planners import solve
@@ -36,7 +36,6 @@ from fluents.planning.reader import read_pddl
 from fluents.planning.states import InvalidPlanError, PlanStep, World
 from fluents.task_records import PddlTask
 
-FAST_DOWNWARD = Path(up_fast_downward.__file__).parent / "downward" / "fast-downward.py"
 OUTCOMES = {0: "solved", 30: "not read: crash", 31: "not read: input error"}
 """By Fast Downward's exit status."""
 
@@ -49,6 +48,14 @@ def problems() -> Iterator[tuple[str, str]]:
             yield task.domain, text
 
 
+def fast_downward() -> str:
+    """The program itself."""
+    package = find_spec("up_fast_downward")
+    if package is None or package.origin is None:
+        raise MissingExtraError("up_fast_downward", "plan")
+    return str(Path(package.origin).parent / "downward" / "fast-downward.py")
+
+
 def unrepaired() -> Counter[str]:
     """What Fast Downward alone makes of Proc2PDDL's files, and whether its plans are valid as we read the files."""
     found: Counter[str] = Counter()
@@ -59,7 +66,7 @@ def unrepaired() -> Counter[str]:
         plan = Path("sas_plan")
         plan.unlink(missing_ok=True)
         limits = ("--search-time-limit", "60", "--overall-memory-limit", "2G")
-        command = [sys.executable, FAST_DOWNWARD, "--alias", "lama-first", *limits, "domain.pddl", "problem.pddl"]
+        command = [sys.executable, fast_downward(), "--alias", "lama-first", *limits, "domain.pddl", "problem.pddl"]
         status = subprocess.run(command, capture_output=True, check=False).returncode
         found[OUTCOMES.get(status, f"exit status {status}")] += 1
         if plan.exists():
