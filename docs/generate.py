@@ -15,8 +15,7 @@ import typer
 from rich.console import Console
 
 from fluents import jsonl
-from fluents.cli import app
-from fluents.cli.command import conventional
+from fluents.cli import app, conventional
 from fluents.cli.plan import plan_view
 from fluents.data.file_formats import read_traces
 from fluents.planning.trace_plan import plan

@@ -57,6 +57,22 @@ def test_the_help_of_track_is_one_screen() -> None:
     assert len(shown.splitlines()) <= 75
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("track", "x", "--limit", "abc"), "'abc' is not a whole number"),
+        (("track", "x", "--limit", "0"), "0 is less than 1"),
+        (("track", "x", "--min-salience", "9"), "9 is more than 5"),
+        (("track", "x", "--min-confidence", "x"), "'x' is not a number"),
+        (("eval", "original", "--gold", "x", "--pred", "x", "--by", "mod"), "'--by': 'mod' is not one of 'topic'"),
+    ],
+)
+def test_values_that_cannot_be_are_told_in_plain_words(arguments: tuple[str, ...], told: str) -> None:
+    done = run(*arguments, columns=200)
+    assert (done.returncode, told in done.stderr) == (2, True)
+    assert "Input should" not in done.stderr
+
+
 def test_help_names_values_and_shows_none_for_flags() -> None:
     told = run("track", "-h").stdout
     assert "<bool>" not in told

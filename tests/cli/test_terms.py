@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import typer
 
-from fluents.cli import app
-from fluents.cli.command import conventional
+from fluents.cli import app, conventional
 from fluents.cli.terms import TERMS, glossary, pointer
 
 

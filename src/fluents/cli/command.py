@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -25,7 +23,6 @@ from rich.progress import (
 )
 
 from fluents import jsonl
-from fluents.cli.terms import pointer
 from fluents.errors import FluentsError, InputError
 from fluents.jsonl import AnyRecord
 from fluents.records import Trace
@@ -323,66 +320,6 @@ def _options(group: Any) -> list[inspect.Parameter]:
         )
         for field in fields(group)
     ]
-
-
-def conventional(command: Any, parent: Any = None) -> Any:
-    """The command, with help that names values as most tools do (FILE, N, a|b), where typer shows Python's types."""
-    context = typer.Context(command, parent=parent, **command.context_settings)
-    for inner in getattr(command, "commands", {}).values():
-        inner.format_help = partial(_format_help, inner, inner.format_help)
-        conventional(inner, context)
-    for parameter in command.get_params(context):  # --help is one of them
-        if hasattr(parameter, "display_type"):
-            _name_value(parameter, context)
-    return command
-
-
-def _format_help(command: Any, format_help: Callable[[Any, Any], None], context: Any, formatter: Any) -> None:
-    """Show the help of a command, and name the terms that it uses: found when they are shown, not at every start."""
-    command.epilog = command.epilog or pointer(_help_of(command))
-    for parameter in command.get_params(context):  # --help is one of them
-        if parameter.param_type_name == "option":
-            _join_columns(parameter)
-    format_help(context, formatter)
-
-
-def _join_columns(option: Any) -> None:
-    """Show `-o, --output FILE` and `--json/--table` in one column: with the five columns of typer, half of a screen of
-    80 columns stays empty. The range of a number is left out: the help says it where it is not plain."""
-    long = [name for name in option.opts if name.startswith("--")]
-    short = [name for name in option.opts if name not in long]
-    value = "" if option.is_flag else option.metavar
-    shown = ", ".join(filter(None, [*short, "/".join([*long, *option.secondary_opts])]))
-    option.opts = [f"{shown} {value if len(value) <= WIDEST_VALUE else 'NAME'}".rstrip()]
-    option.secondary_opts = []
-    option.display_type_rich = lambda **_: None
-    option._get_number_range_help_str = str
-
-
-def _help_of(command: Any) -> str:
-    """The text of a help screen, without its examples: the names in them are no terms."""
-    shown = [one.help for one in command.params if not getattr(one, "hidden", False)]
-    shown += [inner.get_short_help_str(limit=1000) for inner in getattr(command, "commands", {}).values()]
-    told = re.sub(r"^Example: `[^`]*`", "", command.help or "", flags=re.MULTILINE)
-    return "\n".join([told, *filter(None, shown)])
-
-
-WIDEST_VALUE = 14
-"""Characters. The help of an option says its values in words too; a longer list of them would push it aside."""
-_VALUES = {"bool": "", "str": "TEXT", "int": "N", "float": "X", "path": "PATH", "file": "FILE", "directory": "FOLDER"}
-
-
-def _name_value(parameter: Any, context: Any) -> None:
-    if parameter.param_type_name == "argument":
-        parameter.metavar = parameter.metavar or parameter.name.upper()
-        parameter.display_type_rich = lambda **_: None
-        usage = getattr(parameter, "_usage_display_name", str)()
-        parameter._usage_display_name = lambda: usage.replace("{", "").replace("}", "")  # FILES..., not {FILES}...
-    elif parameter.metavar is None:
-        kind = parameter.display_type(context).strip("<>").removeprefix("list[").removesuffix("]")
-        parameter.metavar = _VALUES.get(kind.removesuffix(" range"), kind)
-    if allowed := getattr(parameter, "_get_number_range_help_str", str)():
-        parameter._get_number_range_help_str = lambda: allowed.replace("x", parameter.metavar)
 
 
 def changed(choice: Any) -> list[str]:
