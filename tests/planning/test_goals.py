@@ -16,6 +16,8 @@ KNOWN = {
     (("water", "amount"), "full"),
     (("water bottle", "content"), "full"),
     (("cup", "state"), "not dirty"),
+    (("salt and pepper", "place"), "on the cutting board"),
+    (("broth", "amount"), "1.5 litres, hot"),
 }
 
 
@@ -68,3 +70,12 @@ def test_the_states_of_a_goal_are_named(goal: str, states: dict[tuple[str, str],
 )
 def test_the_longest_names_count(goal: str, states: dict[tuple[str, str], str]) -> None:
     assert worded_goal(goal, KNOWN, "here") == states
+
+
+@pytest.mark.parametrize("fact", sorted(KNOWN))
+def test_whatever_an_error_suggests_is_understood(fact: tuple[tuple[str, str], str]) -> None:
+    fluent, value = fact
+    goal = f"{fluent[0]} {value}, cup not dirty and Salt and Pepper on the cutting board"
+    assert worded_goal(goal, KNOWN, "here").items() >= {
+        fluent: value, ("cup", "state"): "not dirty", ("salt and pepper", "place"): "on the cutting board"
+    }.items()  # fmt: skip

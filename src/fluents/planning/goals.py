@@ -19,6 +19,7 @@ _FILLERS = frozenset(
     {"is", "are", "be", "being", "become", "get", "has", "have", "must", "should", "will", "its", "of"}
 )
 """Words that a goal may have beside names: a sentence means the same without them. No negation is among them."""
+_SEPARATOR = r"[,;.]|\band\b"
 MAX_SHOWN = 5
 
 
@@ -37,7 +38,7 @@ def worded_goal(goal: str, known: Set[Fact], where: str) -> dict[Fluent, str]:
     and contradictions are errors.
     """
     wanted: dict[Fluent, str] = {}
-    for clause in re.split(r"[,;.]|\band\b", goal):
+    for clause in _clauses(goal, known):
         for fluent, value in _named(clause, known, where) if name_words(clause) else ():
             other = wanted.setdefault(fluent, value)
             if plain_name(other) != plain_name(value):
@@ -50,6 +51,19 @@ def worded_goal(goal: str, known: Set[Fact], where: str) -> dict[Fluent, str]:
     if not wanted:
         raise InputError("the goal names no state", where=where, fix=_fix(goal, known))
     return wanted
+
+
+def _clauses(goal: str, known: Set[Fact]) -> Iterator[str]:
+    """The parts between commas, full stops and "and", except where these belong to a name ("salt and pepper")."""
+    names = {name.strip(" ,;.") for (entity, attribute), value in known for name in (entity, attribute, value)}
+    longest_first = sorted(filter(re.compile(_SEPARATOR).search, names), key=len, reverse=True)
+    whole = "|".join(map(re.escape, longest_first)) or "(?!)"
+    start = 0
+    for match in re.finditer(rf"(?<!\w)({whole})(?!\w)|{_SEPARATOR}", goal, re.IGNORECASE):
+        if match[1] is None:
+            yield goal[start : match.start()]
+            start = match.end()
+    yield goal[start:]
 
 
 def _named(clause: str, known: Set[Fact], where: str) -> Sequence[Fact]:
