@@ -185,15 +185,13 @@ def list_of(value: Any, what: str) -> list[Any]:
 def _input_error(error: ValidationError, where: str) -> InputError:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "string_pattern_mismatch":
-        what = f"{field} has no text"
-    elif first["type"] == "missing":
-        what = f"{field} is missing"
-    elif first["type"] == "extra_forbidden":
-        what = f"unknown field {field}"
-    else:
-        said = first["msg"].removeprefix("Value error, ")
-        what = f"{field}: {said}" if field else said
+    said = first["msg"].removeprefix("Value error, ")
+    plainly = {
+        "string_pattern_mismatch": f"{field} has no text",
+        "missing": f"{field} is missing",
+        "extra_forbidden": f"unknown field {field}",
+    }
+    what = plainly.get(first["type"], f"{field}: {said}" if field else said)
     others = error.error_count() - 1
     more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
     return InputError(what + more, where=where)
