@@ -75,7 +75,7 @@ class ModelAnnotator:
         )
         [found] = answered(model.answerer, question, partial(_read, item))
         if isinstance(found, Unreadable):
-            raise NoModelAnswerError(f"the model's answer cannot be parsed: {found.reason}", where=item.id)
+            raise NoModelAnswerError(f"the model gave no valid answer: {found.reason}", where=item.id)
         return found
 
     def blind_pass(self, item: Item) -> list[dict[str, Any]]:

@@ -79,7 +79,7 @@ class BatchTracker:
             min=0,
             max=1,
             help="With an embedded model: drop changes whose confidence (0 to 1) is below X. Default: depends on the "
-            "model.",
+            "model and --samples.",
         ),
     ] = None
     at_once: Annotated[
@@ -121,8 +121,8 @@ class WorkerOptions:
         typer.Option(
             metavar="N",
             min=1,
-            help="Number of workers. Default: one per core. With --engine local and an embedded model or a "
-            "--checkpoint, the default is 1, or the value of --gpu-workers if that is higher.",
+            help="Number of workers. Default: one per core. But if --engine is local and the model is embedded or a "
+            "--checkpoint, the default is the value of --gpu-workers, and at least 1.",
         ),
     ] = None
     gpu_workers: Annotated[

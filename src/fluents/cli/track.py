@@ -177,7 +177,7 @@ def track(
             min=0,
             max=1,
             help="With an embedded model: drop changes whose confidence (0 to 1) is below X. Default: depends on the "
-            "model.",
+            "model and --samples.",
         ),
     ] = None,
     replay: Annotated[

@@ -168,5 +168,5 @@ def _traces(records: Iterable[Any], name: str) -> Iterator[Trace]:
     for record in records:
         if not isinstance(record, Trace):
             what = f"`{name}` must contain traces, but contains a value of type {type(record).__name__}"
-            raise InputError(what, fix=f"give a file or dataset with traces as `{name}`")
+            raise InputError(what, fix=f"give traces as `{name}`, or the name of a file or dataset split of traces")
         yield record
