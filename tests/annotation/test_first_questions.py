@@ -21,7 +21,7 @@ OTHER = GOLD.replace(procedure=TEXT.procedure.replace(id="soup"))
     [
         ("vet", Material([TEXT]), "the procedures contain no changes", "stage author"),
         ("salience,clean-changes", Material([TEXT]), "the procedures contain no changes", "fluents track"),
-        ("judge", Material([TEXT]), "no predictions to judge", "--system mine=mine.jsonl"),
+        ("judge", Material([TEXT]), "no predictions to judge", "`system`"),
         (
             "hallucinations",
             Material([TEXT], systems={"s": [OTHER]}),

@@ -108,7 +108,7 @@ def _on_judging(material: Material) -> Advice:
     if not material.systems:
         return Advice(
             "there are no predictions to judge",
-            "add the predictions of a system, for example: --system mine=mine.jsonl",
+            "give the predictions of a system as `system`, for example mine=mine.jsonl",
         )
     known = {trace.id for trace in material.traces}
     if not any(trace.id in known for found in material.systems.values() for trace in found):

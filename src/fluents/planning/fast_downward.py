@@ -126,7 +126,7 @@ class UnifiedProblem:
 
 
 def second_opinion(world: World, plan: Iterable[PlanStep]) -> bool | None:
-    """What unified-planning's validator says of a plan; None where it cannot say, or would take long."""
+    """What unified-planning's validator says of a plan; None if it is not installed, fails, or would take long."""
     facts = sum(prod(len(world.values(slot)) for slot in one.parameters) for one in world.domain.predicates)
     if facts > MAX_FACTS or find_spec("unified_planning") is None:
         return None

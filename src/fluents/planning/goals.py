@@ -101,10 +101,9 @@ def _places(words: Sequence[str], name: str) -> frozenset[int]:
 
 
 def _fix(clause: str, known: Set[Fact]) -> str:
-    near = sorted(known, key=lambda one: (-_shared(clause, one), one))[:MAX_SHOWN]
-    return (
-        f"set `goal` to an entity and one of its states, such as: {'; '.join(f'{one[0][0]} {one[1]}' for one in near)}"
-    )
+    near = sorted(known, key=lambda one: (-_shared(clause, one), one))
+    shown = list(dict.fromkeys(f"{entity} {value}" for (entity, _), value in near))[:MAX_SHOWN]
+    return f"set `goal` to an entity and one of its states, such as: {'; '.join(shown)}"
 
 
 def _shared(clause: str, fact: Fact) -> int:
