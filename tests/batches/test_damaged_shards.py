@@ -82,6 +82,57 @@ def test_two_tasks_of_an_array_job_may_find_the_same_damage(tmp_path: Path) -> N
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet.damaged"]
 
 
+@pytest.mark.parametrize("is_mended", [True, False])
+def test_a_shard_that_another_task_is_retrying_is_not_thrown_away(
+    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch, is_mended: bool
+) -> None:
+    """Between the moments when a task reads the manifest and the shard, another one takes the shard out of the manifest
+    and does it again: well, or it is damaged as it does."""
+    path, out = menu(tmp_path, 20, goals={4: "burn"}), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        misbehave(tmp_path, patch)
+        batch(path, out, **options)
+    victim, stale = out / manifest(out).shards[0].file, manifest(out)
+    batch(path, out, retry_failed=True, **options)
+    mended, names = manifest(out), ShardStore.names
+    if not is_mended:
+        victim.write_bytes(victim.read_bytes()[:-30])
+    ShardStore(out).write_manifest(stale)
+
+    def retried(store: ShardStore) -> set[str]:
+        store.write_manifest(Manifest(stale.settings, stale.shards[1:], False))
+        return names(store)
+
+    monkeypatch.setattr(ShardStore, "names", retried)
+    report = batch(path, out, retry_failed=True, part=(2, 2), **options)
+    assert victim.with_name(f"{victim.name}.damaged").exists() is not is_mended
+    assert len(report.notices) == (0 if is_mended else 1)
+    monkeypatch.undo()
+    assert batch(path, out, **options).failures == 0
+    assert manifest(out) == mended
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_shard_that_another_task_sets_aside_is_missing(
+    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch, is_listed: bool
+) -> None:
+    path, out = menu(tmp_path, 20), tmp_path / "out"
+    batch(path, out, **options)
+    whole, victim, names = contents(out), manifest(out).shards[0].file, ShardStore.names
+    if not is_listed:
+        (out / MANIFEST).unlink()
+
+    def then_gone(store: ShardStore) -> set[str]:
+        found = names(store)
+        store.set_aside(victim)
+        return found
+
+    monkeypatch.setattr(ShardStore, "names", then_gone)
+    report = batch(path, out, **options)
+    assert report.notices == (f"{victim} is missing from the output folder, so it is created again",)
+    assert contents(out) == whole
+
+
 def test_a_shard_that_an_older_version_listed_with_too_few_rows_is_made_again(tmp_path: Path, options: Options) -> None:
     """It took the checksum of a damaged file for a new truth."""
     path, out = menu(tmp_path, 20), tmp_path / "out"

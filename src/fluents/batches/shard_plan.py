@@ -215,7 +215,7 @@ def _find_shards(planned: BatchPlan, manifest: Manifest | None, retry_failed: bo
         if file in there:
             one.done = _checked(planned, file, shard.documents, known.get(file), dry)
         elif file in known:
-            planned.notices.append(f"{file} is missing from the output folder, so it is created again")
+            planned.notices.append(_missing(file))
         one.retry = retry_failed and one.done is not None and one.done.failures > 0
         planned.shards.append(one)
     if not planned.shards:
@@ -236,9 +236,16 @@ def _checked(
     """What is known of a file that is there; None, and a notice, if it is damaged."""
     try:
         return planned.store.check_shard(file, known, len(documents), partial(are_rows_of, documents))
+    except FileNotFoundError:  # another task of an array job has set it aside
+        planned.notices.append(_missing(file))
+        return None
     except ShardDamagedError as error:
         moved = f"{file}.damaged" if dry else planned.store.set_aside(file)
         planned.notices.append(
             f"{error.what} ({file}). The damaged file is kept as {moved}, and this run creates the shard again"
         )
         return None
+
+
+def _missing(file: str) -> str:
+    return f"{file} is missing from the output folder, so it is created again"
