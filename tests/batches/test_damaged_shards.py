@@ -10,8 +10,9 @@ import pytest
 pytest.importorskip("fsspec", reason="needs the extra batch")
 pytest.importorskip("pyarrow", reason="needs the extra batch")
 
-from fluents.batches import batch
+from fluents.batches import BatchProgress, batch
 from fluents.batches.store import MANIFEST, Manifest, ShardStore
+from fluents.batches.workers import WorkerError
 from kitchen import files, lines, manifest, menu, misbehave, recording
 
 Options = dict[str, Any]
@@ -181,3 +182,53 @@ def test_a_retry_that_was_killed_before_its_manifest_loses_nothing(
     report = batch(path, out, **options)
     assert (report.procedures, report.failures, report.skipped, report.notices) == (20, 0, 2, ())
     assert kept.items() - {(MANIFEST, kept[MANIFEST])} <= contents(out).items()
+
+
+@pytest.mark.parametrize("is_interrupted", [True, False])
+def test_a_retry_that_ends_early_leaves_the_results_as_they_were(
+    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch, is_interrupted: bool
+) -> None:
+    """A run that fails, or is interrupted, hides no shard that it was to retry and did not."""
+    path, out = menu(tmp_path, 20, goals={4: "burn", 14: "burn"}), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        misbehave(tmp_path, patch)
+        batch(path, out, **options)
+    before, recorded = contents(out), Path(options["replay"])
+
+    def end(_: BatchProgress) -> None:
+        if is_interrupted:
+            raise KeyboardInterrupt
+        recorded.unlink(missing_ok=True)  # before a worker begins
+
+    with pytest.raises(KeyboardInterrupt if is_interrupted else WorkerError):
+        batch(path, out, retry_failed=True, on_progress=end, **options)
+    assert contents(out) == before
+    recording(tmp_path)
+    assert batch(path, out, retry_failed=True, **options).failures == 0
+
+
+def test_what_a_retry_had_done_when_it_ended_early_is_kept(
+    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One shard is done again and known, one is done again and nobody was told, one is as it was."""
+    path, out = menu(tmp_path, 30, goals={4: "burn", 14: "burn", 24: "burn"}), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        misbehave(tmp_path, patch)
+        batch(path, out, **options)
+    before = manifest(out).shards
+    good = tmp_path / "good"
+    batch(path, good, **options)
+    mended = manifest(good).shards
+
+    def stop(now: BatchProgress) -> None:
+        if now.failures < 3:
+            (out / mended[1].file).write_bytes((good / mended[1].file).read_bytes())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        batch(path, out, retry_failed=True, on_progress=stop, **options)
+    assert manifest(out).shards == (mended[0], before[2])
+    assert not manifest(out).complete
+    report = batch(path, out, retry_failed=True, **options)
+    assert (report.failures, report.notices) == (0, ())
+    assert files(out) == files(good)

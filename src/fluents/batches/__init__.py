@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias, Unpack
 
-from fluents.batches.shard_plan import SHARD_SIZE, BatchPlan, embedded_model, plan, runs_model
-from fluents.batches.stages import STAGES, BatchSettings
+from fluents.batches.shard_plan import SHARD_SIZE, BatchPlan, PlannedShard, embedded_model, plan, runs_model
+from fluents.batches.stages import STAGES, BatchSettings, ShardTask
 from fluents.batches.store import RUNS, Manifest, ShardFile, ShardFormat
 from fluents.batches.workers import LocalProcesses, PoolLimits, WorkerPool, WorkerSource
 from fluents.errors import InputError
@@ -106,6 +106,7 @@ def batch(
     _check_limits(engine, address, workers, gpu_workers, memory, timeout)
     run = _Run(planned, on_progress or (lambda _: None))
     try:
+        run.begin()
         if planned.left:
             with ExitStack() as stack:
                 source, count = _workers(stack, planned, engine, address, workers, gpu_workers)
@@ -168,12 +169,11 @@ class _Run:
         self._shards = {shard.file: shard for shard in planned.shards}
         self._skipped = len(planned.ours) - len(planned.left)
         self._before = self._procedures
+        self._begun: set[str] = set()
         self._did: list[str] = []
         self._steps = 0
         self._pool: WorkerPool | None = None
         self._started = datetime.now(UTC)
-        self._save_first()
-        self._tell()
 
     @property
     def _done(self) -> list[ShardFile]:
@@ -183,9 +183,18 @@ class _Run:
     def _procedures(self) -> int:
         return sum(shard.count for shard in self._plan.ours if shard.is_done)
 
+    def begin(self) -> None:
+        self._save_first()
+        self._tell()
+
     def work(self, pool: WorkerPool) -> None:
         self._pool = pool
-        pool.run(self._plan.tasks(), self._on_shard, self._on_steps)
+        pool.run(self._tasks(), self._on_shard, self._on_steps)
+
+    def _tasks(self) -> Iterator[ShardTask]:
+        for task in self._plan.tasks():
+            yield task
+            self._begun.add(task.file)  # the pool asks for the next one when it hands this one out
 
     def _on_shard(self, done: ShardFile) -> None:
         shard = self._shards[done.file]
@@ -203,10 +212,10 @@ class _Run:
         failures = sum(one.failures for one in self._done)
         self._on_progress(BatchProgress(self._procedures, total, self._before, self._steps, failures))
 
-    def _save(self) -> None:
-        """Write the manifest, without the shards that are to be retried: a run that is killed may leave them as they
-        were, or done again, and what the manifest lists must not change."""
-        shards = tuple(shard.done for shard in self._plan.shards if shard.done is not None and shard.is_done)
+    def _save(self, is_listed: Callable[[PlannedShard], bool] = lambda shard: shard.is_done) -> None:
+        """Write the manifest, at first without the shards that are to be retried: a run that is killed may leave them
+        as they were, or done again, and what the manifest lists must not change."""
+        shards = tuple(shard.done for shard in self._plan.shards if shard.done is not None and is_listed(shard))
         self._plan.store.write_manifest(Manifest(self._plan.signed, shards, len(shards) == len(self._plan.shards)))
 
     def _save_first(self) -> None:
@@ -218,9 +227,17 @@ class _Run:
             self._save()
 
     def finish(self, seconds: float, engine: str) -> None:
-        """Leave the manifest as true as it can be, also where the run ended early."""
+        """Leave the manifest as true as it can be, also where the run ended early: then it lists what was not retried
+        any more as it was before."""
+
+        def is_listed(shard: PlannedShard) -> bool:
+            if shard.is_done or shard.done is None:
+                return shard.is_done
+            # The workers have ended. On other machines they are only told to, and may write what they have begun.
+            return (engine == "local" or shard.file not in self._begun) and self._plan.store.is_as(shard.done)
+
         if self._plan.part is None:
-            self._save()
+            self._save(is_listed)
         did = [self._shards[file].done for file in self._did]
         line = {
             "started": self._started.isoformat(timespec="seconds"),

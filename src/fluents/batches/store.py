@@ -166,6 +166,13 @@ class ShardStore:
             raise self._damaged(name, "it contains other procedures than the input")
         return facts
 
+    def is_as(self, known: ShardFile) -> bool:
+        """Whether the file of a shard is there, and as the manifest says."""
+        try:
+            return sha256(self.read(known.file)).hexdigest() == known.sha256
+        except OSError:
+            return False
+
     def _decoded(self, name: str, data: bytes) -> list[Trace]:
         try:
             return decode(data, _format(name), name)
