@@ -231,8 +231,16 @@ def drop(tab: Page, **files: str) -> None:
         tab.get_by_label("Text").dispatch_event(kind, {"dataTransfer": dropped})
 
 
+EMPTY_DROP = """(box) => {
+  const drop = new Event("drop", { bubbles: true, cancelable: true });
+  box.dispatchEvent(Object.assign(drop, { dataTransfer: { types: ["Files"], files: [] } }));
+}"""
+
+
 def test_files_are_dropped(browser: Browser, quick: str) -> None:
     with visiting(browser, quick) as tab:
+        tab.get_by_label("Text").evaluate(EMPTY_DROP)
+        expect(tab.get_by_role("alert")).to_have_count(0)
         drop(tab, egg=TEXT)
         expect(tab.locator(".editor textarea")).to_have_count(4)
         tab.get_by_role("link", name="New").click()

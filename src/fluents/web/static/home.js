@@ -41,6 +41,7 @@ export async function showHome(page, app) {
     return upload(`/documents/upload?name=${encodeURIComponent(file.name.slice(-200))}`, file);
   }
   async function keepFiles(files) {
+    if (!files.length) return undefined; // a drag may announce files and bring none
     const kept = [];
     for (const file of files) {
       try {
