@@ -252,15 +252,22 @@ def test_a_job_goes_on_when_the_database_does(bench: Bench, impatient: pytest.Mo
     assert steps == [1, 2, 3, 4]  # each once
 
 
+@pytest.mark.parametrize("last_words", [0, 1, 2])
 def test_a_job_that_is_cancelled_during_an_error_of_the_database_stays_cancelled(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, impatient: pytest.MonkeyPatch, last_words: int
 ) -> None:
+    """Also when that could not be kept at first: the job does not run again."""
+
     def cancel_and_fail(job_id: str, _: object) -> None:
         bench.runner.cancel(job_id, patience=0)
         raise OperationalError("INSERT", {}, Exception("disk I/O error"))
 
-    monkeypatch.setattr(bench.jobs, "add_step", cancel_and_fail)
-    assert bench.ended(bench.add()).state == "cancelled"
+    impatient.setattr(bench.jobs, "add_step", cancel_and_fail)
+    impatient.setattr(bench.jobs, "end", _failing(last_words, bench.jobs.end))
+    job = bench.add()
+    assert bench.ended(job).state == "cancelled"
+    states = [event.data["state"] for event in bench.jobs.events(job.id) if event.kind == "state"]
+    assert states.count("running") == 1
 
 
 def test_a_job_that_the_store_cannot_keep_fails_and_the_next_one_runs(

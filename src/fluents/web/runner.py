@@ -123,12 +123,9 @@ class _Process:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True
         )
+        self.pid = self._process.pid
         self.reports: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -169,8 +166,8 @@ class JobRunner:
         self._ending = threading.Event()
         self._lock = threading.Lock()
         self._current: str | None = None
-        self._ended = threading.Event()
-        self._cancelled = threading.Event()
+        self._ended, self._cancelled = threading.Event(), threading.Event()
+        self._unkept: str | None = None
         self._trouble: str | None = None
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
@@ -229,10 +226,11 @@ class JobRunner:
         """Run the jobs one after the other, until the server ends."""
         if self._trouble is not None:
             self._jobs.recover()  # the job whose end could not be kept
+            if self._unkept is not None:
+                self._keep_cancelled(self._unkept)
         self._running_process()  # at once: it takes seconds to import what it needs
         while not self._ending.is_set():
-            job = self._next()
-            if job is None:
+            if (job := self._next()) is None:
                 self._rest()
                 continue
             self._broadcast.tell(job.id)
@@ -274,8 +272,7 @@ class JobRunner:
             self._end_process()
 
     def _track(self, job: TakenJob) -> None:
-        choice = self._choices.get(job.tracker)
-        if choice is None:
+        if (choice := self._choices.get(job.tracker)) is None:
             self._jobs.end(job.id, "failed", f"this server has no tracker {job.tracker!r}")
             return
         process = self._running_process()
@@ -292,9 +289,15 @@ class JobRunner:
     def _interrupted(self, job: TakenJob, reason: str) -> None:
         """The job goes back into the queue, unless somebody has cancelled it."""
         if self._cancelled.is_set():
-            self._jobs.end(job.id, "cancelled")
+            self._keep_cancelled(job.id)
         else:
             self._jobs.worker_ended(job.id, reason)
+
+    def _keep_cancelled(self, job_id: str) -> None:
+        self._unkept = job_id  # until the store has it
+        self._jobs.end(job_id, "cancelled")
+        self._broadcast.tell(job_id)
+        self._unkept = None
 
     def _running_process(self) -> _Process:
         """The worker, started if there is none."""
@@ -307,8 +310,7 @@ class JobRunner:
         """What the worker reports of a job, until that ends, is cancelled or takes too long."""
         deadline = time.monotonic() + self._limits.seconds
         stop_at: float | None = None
-        steps = len(job.procedure.steps)
-        state = _Progress(total=steps, done=0 if job.done is None else len(job.done.covered_steps))
+        state = _Progress(total=len(job.procedure.steps), done=0 if job.done is None else len(job.done.covered_steps))
         self._broadcast.tell(job.id, state.told("starting"))
         while True:
             if self._ending.is_set():
@@ -331,8 +333,7 @@ class JobRunner:
             except queue.Empty:
                 continue
             if report is None:
-                reason = self._end_process()
-                self._interrupted(job, f"the process that ran this job ended unexpectedly ({reason})")
+                self._interrupted(job, f"the process that ran this job ended unexpectedly ({self._end_process()})")
                 return
             if report.get("job") == job.id and self._heed(job, report, state):
                 return
