@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 from pathlib import Path
@@ -83,12 +84,17 @@ def test_becomes_finds_words_next_to_each_other(results: Path) -> None:
         "COPY changes TO '{folder}/a-1.parquet'",
         "EXPLAIN ANALYZE COPY changes TO '{folder}/a-1.parquet'",
         "CHECKPOINT",
+        "EXPLAIN SELECT 1",  # reads, but is of no kind that is accepted
+        "PRAGMA version",
+        "SELECT 1; -- done\nDROP VIEW changes",
+        "SELECT 1; SELECT 2",
+        "-- done",
     ],
 )
 def test_sql_that_does_more_than_read_is_refused(tmp_path: Path, statement: str) -> None:
     folder = made(tmp_path / "out")
     before = (folder / "a-1.parquet").read_bytes()
-    with pytest.raises(QueryError, match="must be a single query"):
+    with pytest.raises(QueryError, match="must be a single statement of one of these kinds: SELECT, "):
         query(folder, statement.format(folder=folder))
     assert (folder / "a-1.parquet").read_bytes() == before
 
@@ -101,10 +107,19 @@ def test_sql_that_does_more_than_read_is_refused(tmp_path: Path, statement: str)
         "SHOW TABLES",
         "PIVOT changes ON step USING count(*)",
         "WITH hot AS (FROM becomes('hot')) SELECT entity FROM hot ORDER BY 1 LIMIT 1;",
+        "SUMMARIZE changes",
+        "SELECT 1; -- done",
+        "PIVOT changes ON step USING count(*); /* done; */ ;",
+        "changes ;",
     ],
 )
 def test_sql_that_reads_is_answered(results: Path, question: str) -> None:
     assert query(results, question).fetchall()
+
+
+def test_only_the_semicolon_at_the_end_of_sql_ends_it(results: Path) -> None:
+    question = "SELECT ';' AS a -- b;c\n, 2 AS d /* ; */; -- e;f"
+    assert query(results, question).fetchall() == [(";", 2)]
 
 
 def test_a_folder_on_a_read_only_disk_is_queried_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,3 +210,26 @@ def test_all_rows_go_to_a_file(results: Path, tmp_path: Path, name: str) -> None
     assert (tmp_path / name).stat().st_size > 20
     with pytest.raises(InputError, match="must be a Parquet or CSV file"):
         write(query(results, "entities"), tmp_path / "rows.xlsx")
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_a_spreadsheet_runs_no_word_of_a_csv_file(tmp_path: Path, format: ShardFormat) -> None:
+    """Entities and states are words of a text that anybody may have written."""
+    import pyarrow.parquet
+
+    link = '=HYPERLINK("http://x")'
+    store = ShardStore(tmp_path)
+    trace = Trace(procedure=dish(0), changes=(change(1, link, "heat", "@SUM(A1)", "-18 °C"),))
+    store.write_manifest(Manifest({"format": format}, (store.write_shard(f"a.{format}", [trace]),), True))
+    sql = "SELECT entity, before, after, step, NULL::VARCHAR AS empty, entity::ENUM('{}') AS kind FROM changes"
+    write(query(tmp_path, sql.format(link)), tmp_path / "rows.csv")
+    write(query(tmp_path, "PIVOT changes ON entity USING count(*) GROUP BY step"), tmp_path / "pivot.csv")
+    write(query(tmp_path, "changes"), tmp_path / "rows.parquet")
+    with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as stream:
+        [row] = csv.DictReader(stream)
+    marked = f"'{link}"
+    assert list(row.values()) == [marked, "'@SUM(A1)", "-18 °C", "1", "", marked]
+    with (tmp_path / "pivot.csv").open(encoding="utf-8", newline="") as stream:
+        assert list(csv.reader(stream)) == [["step", marked], ["1", "1"]]
+    kept = pyarrow.parquet.read_table(tmp_path / "rows.parquet")["entity"].to_pylist()
+    assert kept == [link], "what reads Parquet runs nothing"

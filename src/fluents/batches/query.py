@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluents import jsonl
 from fluents.batches.documents import OnNotice
@@ -17,6 +17,9 @@ from fluents.errors import FluentsError, InputError, needs_extra
 
 with needs_extra("batch"):
     import duckdb
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class QueryError(FluentsError):
@@ -58,6 +61,8 @@ MOST_BARS = 20
 _QUOTES = "'\""
 
 
+ACCEPTED = ("SELECT", "FROM", "WITH", "DESCRIBE", "SHOW", "SUMMARIZE", "PIVOT")
+"""How statements that only read begin, as they are told to users."""
 READING = ("SELECT", "MULTI")
 """Types of the statements that are queries. DuckDB makes several statements of a PIVOT."""
 
@@ -75,7 +80,7 @@ def query(
     >>> fl.query("out", "SELECT entity, count(*) FROM changes GROUP BY 1")
     """
     connection = open_views(folder, on_notice)
-    words = question.strip().rstrip(";")
+    words = question.strip().rstrip(";").rstrip()
     if words in VIEWS:
         words = f"SELECT * FROM {words}"
     elif found := re.fullmatch(r"becomes\s+(.+)", words, re.IGNORECASE):
@@ -83,23 +88,26 @@ def query(
             raise QueryError("`becomes` is given no word", fix="give a word of a state, such as `becomes hot`")
         words = f"SELECT * FROM becomes('{_quoted(found[1].strip(_QUOTES))}')"
     try:
-        _check_reads(connection, words)
-        return connection.sql(words)
+        return connection.sql(_reading(connection, words))
     except duckdb.Error as error:
         raise _query_error(error) from None
 
 
-def _check_reads(connection: duckdb.DuckDBPyConnection, words: str) -> None:
-    """Refuse what changes the views or writes a file, and all but the last of several statements: nobody would see
-    their answers."""
+def _reading(connection: duckdb.DuckDBPyConnection, words: str) -> str:
+    """The statement without the semicolon at its end. Refuses what changes the views or writes a file, and all but the
+    last of several statements: nobody would see their answers."""
     found = connection.extract_statements(words)
     if len(found) == 1 and found[0].type.name in READING:
-        with suppress(duckdb.ParserException):  # what can stand in a SELECT does nothing but read
-            if len(connection.extract_statements(f"SELECT * FROM (\n{words}\n)")) == 1:
-                return
+        # A comment may stand behind the semicolon, or contain one.
+        ends = [len(words), *(end for end in reversed(range(len(words))) if words[end] == ";")]
+        for end in ends:
+            with suppress(duckdb.ParserException):  # what can stand in a SELECT does nothing but read
+                within = connection.extract_statements(f"SELECT * FROM (\n{words[:end]}\n)")
+                if len(within) == 1 and not connection.extract_statements(words[end:]):
+                    return words[:end]
     raise QueryError(
-        "the SQL must be a single query, and must not change anything",
-        fix=f"give one SELECT statement, or the name of a view: {', '.join(VIEWS)}",
+        f"the SQL must be a single statement of one of these kinds: {', '.join(ACCEPTED)}",
+        fix=f"give such a statement, or the name of a view: {', '.join(VIEWS)}",
     )
 
 
@@ -237,7 +245,27 @@ def write(relation: duckdb.DuckDBPyRelation, path: str | Path) -> None:
     except duckdb.Error as error:
         raise _query_error(error) from None
     with jsonl.atomic_output(path) as stream:
-        pyarrow.parquet.write_table(table, stream) if kind == ".parquet" else pyarrow.csv.write_csv(table, stream)
+        if kind == ".parquet":
+            pyarrow.parquet.write_table(table, stream)
+        else:
+            pyarrow.csv.write_csv(_as_cells(table), stream)
+
+
+def _as_cells(table: pyarrow.Table) -> pyarrow.Table:
+    """A table with words that no spreadsheet runs: see `as_cell`. Of a PIVOT, the names of columns are found words."""
+    import pyarrow
+
+    from fluents.data.change_tables import as_cell
+
+    columns = []
+    for column in table.columns:
+        words = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
+        if pyarrow.types.is_string(words) or pyarrow.types.is_large_string(words):
+            column = pyarrow.chunked_array(
+                [pyarrow.array(map(as_cell, chunk.to_pylist()), words) for chunk in column.chunks], words
+            )
+        columns.append(column)
+    return pyarrow.table(columns, names=[as_cell(name) for name in table.column_names])
 
 
 def plot_of(relation: duckdb.DuckDBPyRelation, question: str) -> str:
