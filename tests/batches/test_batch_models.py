@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,18 @@ pytest.importorskip("fsspec", reason="needs the extra batch")
 pytest.importorskip("pyarrow", reason="needs the extra batch")
 
 from faulty_server import Body, FaultyServer, prompt_of
-from fluents.batches import batch
+from fluents.batches import batch, endpoint_tracker
+from fluents.batches.endpoint_tracker import EndpointTracker, LimitedAnswerer
 from fluents.batches.workers import WorkerError
-from fluents.records import Procedure
+from fluents.llm import LanguageModel, Question
+from fluents.records import Procedure, StateChange, Trace
 from fluents.trackers import open_tracker
-from kitchen import lines, menu, served
-from scripted import water_heats
+from fluents.trackers.concurrent import side_by_side
+from fluents.trackers.llm.pipeline import Shots
+from fluents.trackers.llm.settings import LlmSettings
+from fluents.trackers.llm.tracker import GivenPairs, LlmTracker
+from kitchen import dish, lines, menu, served
+from scripted import Script, water_heats
 
 Options = dict[str, Any]
 TRACK: Options = {"stages": ["segment", "track"], "workers": 1}
@@ -30,7 +38,7 @@ class Kitchen:
     The first wait until `wanted` are there: so the count does not depend on how fast anybody is.
     """
 
-    def __init__(self, wanted: int, seconds: float = 10.0) -> None:
+    def __init__(self, wanted: int, seconds: float = 60.0) -> None:
         self._wanted, self._seconds = wanted, seconds
         self._lock, self._are_there = threading.Lock(), threading.Event()
         self._now = self.most = 0
@@ -68,6 +76,83 @@ def test_a_worker_sends_as_many_requests_at_once_as_it_may_and_no_more(tmp_path:
     rows = served(tmp_path / "out")
     assert [row.id for row in rows] == [f"dish-{number}" for number in range(count)]
     assert all([change.step for change in row.changes] == [1, 2] for row in rows)
+
+
+class Turns(threading.BoundedSemaphore):
+    """A limit that knows how many wait because of it."""
+
+    waiting = 0
+    changed = threading.Condition()
+
+    def __enter__(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        if not self.acquire(blocking=False):
+            with self.changed:
+                Turns.waiting += 1
+                self.changed.notify_all()
+            self.acquire()
+        return True
+
+
+def test_no_more_questions_are_asked_at_once_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody gets an answer until each of ten either asks or has to wait: then three ask, however fast they are."""
+    monkeypatch.setattr(endpoint_tracker, "BoundedSemaphore", Turns)
+    monkeypatch.setattr(Turns, "waiting", 0)
+    asking, found = set[str](), set[int]()
+
+    class Slow:
+        def ask(self, question: Question, samples: int = 1) -> list[str]:
+            with Turns.changed:
+                asking.add(question.prompt)
+                Turns.changed.notify_all()
+                assert Turns.changed.wait_for(lambda: found or len(asking) + Turns.waiting == 10, timeout=60)
+                found.add(len(asking))
+                asking.remove(question.prompt)
+            return [question.prompt] * samples
+
+    limited = LimitedAnswerer(Slow(), 3)
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(lambda number: limited.ask(Question(prompt=str(number))), range(10)))
+    assert answers == [[str(number)] for number in range(10)]
+    assert max(found) == 3
+
+
+@pytest.mark.parametrize(("at_once", "count", "threads"), [(2, 20, 4), (40, 20, 8), (40, 3, 3), (4, 20, 8)])
+def test_however_many_requests_are_allowed_the_threads_are_limited(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, count: int, threads: int
+) -> None:
+    monkeypatch.setattr(endpoint_tracker, "MAX_THREADS", 8)
+    begun: list[int] = []
+
+    def beside(track: Any, procedures: list[Procedure], most: int, listener: Any) -> Iterator[Trace]:
+        begun.append(most)
+        return side_by_side(track, procedures, most, listener)
+
+    monkeypatch.setattr(endpoint_tracker, "side_by_side", beside)
+    script = Script(lambda question: water_heats(question.prompt))
+    tracker = EndpointTracker(LlmTracker(LanguageModel(script, "any", at_once)))
+    traces = list(tracker.track_many([dish(number) for number in range(count)]))
+    assert [trace.id for trace in traces] == [f"dish-{number}" for number in range(count)]
+    assert all(trace.changes for trace in traces)
+    assert begun == [threads]
+
+
+def test_procedures_side_by_side_are_asked_about_with_the_examples_and_pairs_of_their_tracker() -> None:
+    change = StateChange(step=2, entity="lid", attribute="place", before="off", after="on")
+    shown = Trace(procedure=Procedure(id="tea", goal="Tea", steps=("Boil.", "Cover the pot.")), changes=(change,))
+    given = Trace(procedure=dish(0), changes=(change,), covered=(2,))
+    script = Script(lambda question: water_heats(question.prompt))
+    alone = LlmTracker(
+        LanguageModel(script, "any"),
+        LlmSettings(shots=1),
+        shots=Shots([shown], 1, 1, "examples.jsonl"),
+        pairs=GivenPairs([given], "pairs.jsonl"),
+    )
+    beside = EndpointTracker(alone)
+    [trace] = beside.track_many([dish(0)])
+    assert trace == beside.track(dish(0)) == alone.track(dish(0))
+    assert [(found.step, found.entity) for found in trace.changes] == [(2, "lid")]
+    assert beside.steps_of(dish(0)) == (2,)
+    assert all("Cover the pot." in question.prompt for question in script.asked)
 
 
 def test_equal_procedures_are_asked_about_once(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from threading import BoundedSemaphore, Lock
 from weakref import WeakValueDictionary
@@ -15,7 +16,8 @@ from fluents.trackers.concurrent import side_by_side
 from fluents.trackers.llm.tracker import LlmTracker
 
 MAX_THREADS = 512
-"""Threads that ask or wait for their turn; a process may not have any number of them."""
+"""Threads that ask or wait for their turn; a process may not have any number of them. Each procedure has one more, that
+waits for its answers."""
 
 
 class LimitedAnswerer:
@@ -55,7 +57,7 @@ class EndpointTracker(Tracker):
     ) -> Iterator[Trace]:
         wanted, before = list(procedures), done or {}
         # More than there are requests: a procedure that is done keeps its place until those before it are done.
-        count = min(2 * self._most, len(wanted))
+        count = min(2 * self._most, len(wanted), MAX_THREADS)
         asking = self._asking(count)
         return side_by_side(
             lambda procedure, listening: asking.track(procedure, listening, before.get(procedure.id)),
@@ -64,8 +66,12 @@ class EndpointTracker(Tracker):
             listener,
         )
 
+    def steps_of(self, procedure: Procedure) -> tuple[int, ...]:
+        return self._tracker.steps_of(procedure)
+
     def _asking(self, count: int) -> LlmTracker:
         """The tracker for each of so many procedures."""
         workers = max(min(self._most, MAX_THREADS // max(count, 1)), 1)
-        model = replace(self._tracker.model, answerer=self._answerer, workers=workers)
-        return LlmTracker(model, self._tracker.settings)
+        asking = copy(self._tracker)  # with its examples and given pairs
+        asking.model = replace(self._tracker.model, answerer=self._answerer, workers=workers)
+        return asking
