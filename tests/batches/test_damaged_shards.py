@@ -11,8 +11,9 @@ pytest.importorskip("fsspec", reason="needs the extra batch")
 pytest.importorskip("pyarrow", reason="needs the extra batch")
 
 from fluents.batches import BatchProgress, batch
+from fluents.batches.shard_plan import BatchPlan
 from fluents.batches.store import MANIFEST, Manifest, ShardStore
-from fluents.batches.workers import WorkerError
+from fluents.batches.workers import LocalProcesses, WorkerError
 from kitchen import files, lines, manifest, menu, misbehave, recording
 
 Options = dict[str, Any]
@@ -232,3 +233,27 @@ def test_what_a_retry_had_done_when_it_ended_early_is_kept(
     report = batch(path, out, retry_failed=True, **options)
     assert (report.failures, report.notices) == (0, ())
     assert files(out) == files(good)
+
+
+@pytest.mark.parametrize(("engine", "hidden"), [("local", 0), ("ray", 1)])
+def test_what_a_worker_elsewhere_may_still_write_is_not_listed(
+    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch, engine: str, hidden: int
+) -> None:
+    """A worker on another machine is told to end, and nobody knows when it does."""
+    path, out = menu(tmp_path, 30, goals={4: "burn", 14: "burn", 24: "burn"}), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        misbehave(tmp_path, patch)
+        batch(path, out, **options)
+    before = manifest(out).shards
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def workers(_: Any, planned: BatchPlan, *__: Any) -> tuple[LocalProcesses, int]:
+        return LocalProcesses(planned.store.folder, planned.settings, 1), 1
+
+    monkeypatch.setattr("fluents.batches.workers.LocalProcess.begin", interrupted)
+    monkeypatch.setattr("fluents.batches._workers", workers)
+    with pytest.raises(KeyboardInterrupt):
+        batch(path, out, retry_failed=True, **options | {"engine": engine})
+    assert manifest(out).shards == before[hidden:]
