@@ -96,8 +96,10 @@ export async function showJob(page, id, app) {
     if (location.search === `?job=${id}` && job.trace) app.go(`/?trace=${job.trace}`, { instead: true });
   }
   function told(kind, data) {
-    if (kind === "lost" && ENDED.includes(job.state)) stop(); // there is nothing more to hear
-    else if (kind === "lost") lost.hidden = false;
+    if (kind === "lost" && ENDED.includes(job.state)) {
+      stop(); // there is nothing more to hear, unless the job was cancelled because its text is deleted
+      get(`/jobs/${id}`).catch((error) => error.status === 404 && location.search === `?job=${id}` && told("gone"));
+    } else if (kind === "lost") lost.hidden = false;
     else if (kind === "back") {
       lost.hidden = true;
       tell("Connected again.");
