@@ -104,8 +104,8 @@ def test_a_report_names_what_was_kept(run: Run, gold: Path, pred: Path, tmp_path
 
 def test_what_can_be_asked_wrongly(run: Run, gold: Path, pred: Path) -> None:
     for options, message in (
-        (("--min-salience", "9"), "less than or equal to 5"),
-        (("--top", "0"), "greater than or equal to 1"),
+        (("--min-salience", "9"), "9 is more than 5"),
+        (("--top", "0"), "0 is less than 1"),
         (("--salience-rater", "A1"), "--min-salience or --top"),
     ):
         status, _, err = run("eval", "original", "--gold", gold, "--pred", pred, *options)
