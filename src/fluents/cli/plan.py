@@ -89,7 +89,7 @@ def plan(
     ] = True,
     order: Annotated[
         bool,
-        typer.Option("--order", help="With --method compiled: use all steps, in the order of the text."),
+        typer.Option("--order", help="With --method compiled: use all steps that have changes, in the order of the text."),
     ] = False,
     pddl: Annotated[
         Path | None,
@@ -117,7 +117,8 @@ def plan(
     """Find a plan for each trace: the steps that lead to a goal.
 
     The command turns each trace into a planning problem in PDDL, solves the problem, and checks the plan by replaying
-    it. If there is no plan, the command shows which states cannot be reached, and exits with status 1.
+    it. If it finds no plan, the command shows which states cannot be reached or why the planner gave up, and exits with
+    status 1.
 
     Example: `fluents track soup.md | fluents plan --goal "soup hot"`
 
