@@ -89,7 +89,9 @@ def plan(
     ] = True,
     order: Annotated[
         bool,
-        typer.Option("--order", help="With --method compiled: use all steps that have changes, in the order of the text."),
+        typer.Option(
+            "--order", help="With --method compiled: use all steps that have changes, in the order of the text."
+        ),
     ] = False,
     pddl: Annotated[
         Path | None,
