@@ -77,12 +77,14 @@ def test_every_python_block_runs_as_it_stands(
 
 PROFILER = """
 import inspect, sys, threading
+import fluents
+root = fluents.__file__.removesuffix("__init__.py")  # a clone may lie in a folder of the same name
 calls = []
 def profile(frame, event, _):
     code = frame.f_code
     is_function = code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<")
-    if event == "call" and is_function and "/fluents/" in code.co_filename:
-        calls.append((code.co_filename.rpartition("/fluents/")[2], code.co_name))
+    if event == "call" and is_function and code.co_filename.startswith(root):
+        calls.append((code.co_filename.removeprefix(root), code.co_name))
 from fluents.cli import main
 threading.setprofile(profile)
 sys.setprofile(profile)
