@@ -208,14 +208,20 @@ def test_a_retry_that_ends_early_leaves_the_results_as_they_were(
     assert batch(path, out, retry_failed=True, **options).failures == 0
 
 
-def test_what_a_retry_had_done_when_it_ended_early_is_kept(
-    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One shard is done again and known, one is done again and nobody was told, one is as it was."""
+def burnt(tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """The input and the results of a run with a failure in each of its three shards; a retry would mend them."""
     path, out = menu(tmp_path, 30, goals={4: "burn", 14: "burn", 24: "burn"}), tmp_path / "out"
     with monkeypatch.context() as patch:
         misbehave(tmp_path, patch)
         batch(path, out, **options)
+    return path, out
+
+
+def test_what_a_retry_had_done_when_it_ended_early_is_kept(
+    tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One shard is done again and known, one is done again and nobody was told, one is as it was."""
+    path, out = burnt(tmp_path, options, monkeypatch)
     before = manifest(out).shards
     good = tmp_path / "good"
     batch(path, good, **options)
@@ -240,10 +246,7 @@ def test_what_a_worker_elsewhere_may_still_write_is_not_listed(
     tmp_path: Path, options: Options, monkeypatch: pytest.MonkeyPatch, engine: str, hidden: int
 ) -> None:
     """A worker on another machine is told to end, and nobody knows when it does."""
-    path, out = menu(tmp_path, 30, goals={4: "burn", 14: "burn", 24: "burn"}), tmp_path / "out"
-    with monkeypatch.context() as patch:
-        misbehave(tmp_path, patch)
-        batch(path, out, **options)
+    path, out = burnt(tmp_path, options, monkeypatch)
     before = manifest(out).shards
 
     def interrupted(*_: Any) -> None:
