@@ -9,6 +9,7 @@ from fluents.errors import InputError, needs_extra
 from fluents.neural.checkpoint import WEIGHTS, save_weights, weights
 from fluents.neural.network import Network
 from fluents.prompts.transcript import END
+from fluents.training.engine_arithmetic import EngineModel
 from fluents.weights import ensure
 
 with needs_extra("train"):
@@ -70,6 +71,11 @@ def load_model(base: Path, device: str, dtype: Any = torch.float32) -> Any:
     if getattr(model.config, "quantization_config", None) is not None:
         del model.config.quantization_config  # the weights are plain by now; peft would look for quantised layers
     return model.to(device)
+
+
+def load_engine_model(base: Path, adapter: Path | None, device: str) -> EngineModel:
+    """The model with llama.cpp's arithmetic: it gives llama.cpp's answers, but is slower. For comparisons."""
+    return EngineModel(base, adapter, device)
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
