@@ -57,7 +57,7 @@ def read(path: Path) -> list[Trace]:
         (["--setting", "default", SOUP], "--setting default was removed"),
         (["--model", "base", "--adapter", "transcript-tiny", SOUP], "not for base"),
         (["--model", "no-such.gguf", SOUP], "no such model file"),
-        (["--adapter", "openpi-c", "--setting", "openpi", SOUP], "has its own adapters"),
+        (["--adapter", "both", "--setting", "openpi", SOUP], "has its own adapter"),
         (["--adapter", "none.gguf", SOUP], "no such adapter file"),
         (["--base-url", "http://127.0.0.1:1", SOUP], "--base-url has no effect without --model"),
         (["--model", "m", "--setting", "openpi", SOUP], "--setting works only with an embedded model"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -168,6 +169,17 @@ def test_recall_can_weigh_more() -> None:
     plain = Consensus(exact=1, bleu=0, rouge=0)
     assert len(consensus(samples, plain)) == 1
     assert len(consensus(samples, Consensus(exact=1, bleu=0, rouge=0, recall=3))) == 2
+
+
+def test_every_meaning_is_said_once_where_one_wording_is_asked_for() -> None:
+    """Pot and pan mean the same: in many wordings both are chosen, in one the better supported."""
+    samples = [[change("pot"), change("lid")], [change("pan"), change("lid")], [change("pot"), change("lid")]]
+    settings = Consensus(exact=1, bleu=0, rouge=0, grouped=True)
+    chosen = [
+        {one.entity for one in consensus(samples, replace(settings, one_wording=once), FirstLetter())}
+        for once in (False, True)
+    ]
+    assert chosen == [{"pot", "pan", "lid"}, {"pot", "lid"}]
 
 
 def test_a_grouped_consensus_says_that_it_needs_an_embedder() -> None:

@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_kept_as_a_reject_of_its_step() -> None:
 
 
 def test_voters_vote_together_each_asked_in_its_own_style() -> None:
-    settings = replace(THREE, voters=(Voter("openpi-c"), Voter("both", "clean")), sampling=Sampling(samples=1))
+    settings = replace(THREE, voters=(Voter("both"), Voter("both", "clean")), sampling=Sampling(samples=1))
     none: list[str] = [""]
     plain = replay(["water | temperature | cold | hot\n"], none, none, style="plain")
     clean = replay(["water | temperature | cold | hot\n"], none, none)
@@ -121,11 +121,12 @@ def test_every_finished_step_is_reported_and_any_of_them_can_be_gone_on_from() -
 
 
 def test_an_adapter_of_ones_own_is_asked_in_a_style_it_was_taught() -> None:
-    assert with_adapter(LocalSettings(), "openpi-c").voters == (Voter("openpi-c", "plain"),)
-    assert with_adapter(FAST, "openpi-c").voters == (Voter("openpi-c", "sorted"),)
+    assert with_adapter(LocalSettings(), "openpi-base").voters == (Voter("openpi-base", "clean"),)
+    assert with_adapter(FAST, "openpi-base").voters == (Voter("openpi-base", "clean sorted"),)
+    assert with_adapter(FAST, "openpi-base", "complete").voters == (Voter("openpi-base", "complete"),)
     assert with_adapter(FAST, "both", "plain").voters == (Voter("both", "plain"),)
     with pytest.raises(InputError, match="not trained with"):
-        with_adapter(FAST, "openpi-c", "clean")
+        with_adapter(FAST, "both", "complete")
 
 
 def test_an_adapter_trained_with_another_prompt_is_refused() -> None:
@@ -211,9 +212,9 @@ class FakeEngine:
 
     loaded: ClassVar[list[str]] = []
 
-    def __init__(self, model: Path, *, slots: int, context: int) -> None:  # noqa: ARG002
+    def __init__(self, model: Path, *, slots: int, context: int, adapter: Path | None = None) -> None:  # noqa: ARG002
         time.sleep(0.05)
-        self.loaded.append(f"{model} {slots}")
+        self.loaded.append(f"{adapter.stem if adapter else model} {slots}")
 
     def sample(self, prompt: str, sampling: Sampling, seed: int, *_: object) -> list[str]:  # noqa: ARG002
         return [""] * sampling.samples
@@ -225,6 +226,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(local, "Engine", FakeEngine)
     monkeypatch.setattr(local, "ensure", lambda base: base)
     monkeypatch.setattr(local, "merged", lambda _, adapter: adapter.stem)
+    monkeypatch.setattr(local, "unpacked", lambda adapter: adapter)
     monkeypatch.setattr(FakeEngine, "loaded", [])
     embedded.unload()
     yield FakeEngine.loaded
@@ -236,14 +238,14 @@ def test_the_engine_stays_loaded_between_calls_whatever_the_seed(engines: list[s
     for options in choices:
         track(TEA, **options | {"adapter": "both"})
     assert engines == ["both 16"]
-    track(TEA, adapter="openpi-c")
+    track(TEA, setting="openpi")
     track(TEA, adapter="both", samples=1)
     track(TEA, adapter="both")
-    assert engines == ["both 16", "openpi-c 16", "both 1"], "other engines do not push it out at once"
-    track(TEA, setting="openpi")
-    assert engines[3:] == ["both-2 16"]
-    track(TEA, adapter="openpi-c")
-    assert engines[4:] == ["openpi-c 16"], "the one that was not used for longest has made room"
+    assert engines == ["both 16", "openpi-base 16", "both 1"], "other engines do not push it out at once"
+    track(TEA, adapter="both", samples=2)
+    assert engines[3:] == ["both 2"]
+    track(TEA, setting="openpi-c")
+    assert engines[4:] == ["openpi-base 16"], "the one that was not used for longest has made room"
 
 
 def test_threads_share_one_load(engines: list[str]) -> None:

@@ -115,7 +115,7 @@ def test_many_procedures_with_a_progress_bar_on_standard_error(
         ({"checkpoint": "runs/x", "samples": 2}, "`samples` has no effect with `checkpoint`"),
         ({"setting": "slow"}, "unknown `setting` 'slow'"),
         ({"setting": "fast"}, "`setting` fast was removed"),
-        ({"setting": "openpi", "adapter": "both"}, "has its own adapters"),
+        ({"setting": "openpi", "adapter": "both"}, "has its own adapter"),
     ],
 )
 def test_no_parameter_is_silently_ignored(given: dict[str, Any], what: str) -> None:

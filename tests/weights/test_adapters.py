@@ -49,7 +49,8 @@ def test_every_shipped_adapter_is_whole_and_says_what_it_is() -> None:
         adapter = open_adapter(name)
         if name.startswith("transcript-"):
             continue  # see test_embedded
-        assert (adapter.base, adapter.facts.prompt) == ("smollm2-135m-instruct", VERSION)
+        base = BASES["base" if name == "openpi-base" else "tiny"]
+        assert (adapter.base, adapter.facts.prompt) == (base.release, VERSION)
         assert adapter.styles
         assert set(adapter.styles) <= set(STYLE_WORDS)
 
@@ -99,7 +100,7 @@ def test_other_files_are_refused_in_plain_words(tmp_path: Path) -> None:
     for name in ("nothing.gguf", "runs/mine", str(tmp_path)):
         with pytest.raises(DataMissingError, match="no such adapter file"):
             open_adapter(name)
-    with pytest.raises(UnknownNameError, match="both-2"):
+    with pytest.raises(UnknownNameError, match="openpi-base"):
         open_adapter("yours")
 
 

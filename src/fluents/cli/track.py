@@ -165,9 +165,8 @@ def track(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Preset for high scores in the metrics of OpenPI and OpenPI-C: openpi, openpi-c, openpi-clusters or "
-            "openpi-c-clusters. Uses the model tiny. Not for output that people read: it repeats changes in several "
-            "wordings.",
+            help="Preset for the metrics of OpenPI and OpenPI-C: openpi or openpi-c, alone or followed by -clusters or "
+            "-distinct. Uses the model base, with 24 answers per step. Not for output that people read.",
         ),
     ] = None,
     min_confidence: Annotated[

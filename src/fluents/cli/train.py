@@ -251,20 +251,21 @@ def sample(
         str,
         typer.Option(
             metavar="NAME",
-            help="LoRA adapter for the embedded model: both, both-2 or openpi-c (see `fluents weights list`), or the "
+            help="LoRA adapter for the embedded model: openpi-base or both (see `fluents weights list`), or the "
             "GGUF file of an adapter from `fluents train adapter --prompt steps`. The adapter determines the model.",
         ),
-    ] = "both",
+    ] = "openpi-base",
     style: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="Style of the answers, if the adapter was trained with several styles. plain: no special style. "
-            "clean: like the annotations of OpenPI-C. sorted: changes in alphabetical order, without repetition. "
-            "'clean sorted': clean and sorted. Default: depends on the adapter and --temperature.",
+            "clean: like the annotations of OpenPI-C. complete: like those of our corpus. sorted: changes in "
+            "alphabetical order, without repetition. 'clean sorted' and 'sorted complete': both at once. "
+            "Default: depends on the adapter and --temperature.",
         ),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 16,
+    samples: Annotated[int, typer.Option(min=1, help="Number of answers to sample per step.")] = 24,
     temperature: Annotated[
         float, typer.Option(min=0, help="Sampling temperature, from 0 (always the most likely answer) upwards.")
     ] = 0.9,
@@ -272,12 +273,12 @@ def sample(
 ) -> None:
     """Sample answers from an embedded model for all steps of a dataset, and store the answers in a file.
 
-    Needs the extra `fluents[train]`. To compute changes from the stored answers, use `fluents track --setting NAME`
-    with one --replay FILE for each file of answers that the preset NAME needs. For example, the preset openpi needs
-    answers of the adapters “both” and “both-2”: `fluents track openpi:dev --setting openpi --replay both.jsonl
-    --replay both-2.jsonl`.
+    Needs the extra `fluents[train]`. To compute changes from the stored answers, give them to `fluents track --setting
+    NAME --replay FILE`. The presets for OpenPI need answers with --style plain, and those for OpenPI-C answers with
+    --style clean. For example, after the command below: `fluents track openpi:dev --setting openpi --replay dev.jsonl
+    -o changes.jsonl`.
 
-    Example: `fluents train sample openpi:dev --adapter both --style plain --samples 32 -o both.jsonl`
+    Example: `fluents train sample openpi:dev --style plain -o dev.jsonl`
     """
     from fluents.data.file_formats import read_traces
     from fluents.trackers.embedded import Sampling

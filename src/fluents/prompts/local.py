@@ -18,14 +18,17 @@ from fluents.text.names import one_line
 
 VERSION = "local-1"
 
-Style = Literal["plain", "clean", "sorted", "clean sorted"]
-"""How an adapter was taught to answer. Clean: as OpenPI-C is annotated. Sorted: one pass without repetition."""
+Style = Literal["plain", "clean", "complete", "sorted", "clean sorted", "sorted complete"]
+"""How an adapter was taught to answer. Clean: as OpenPI-C is annotated. Complete: as our own corpus is. Sorted: one
+pass without repetition."""
 
 STYLE_WORDS: dict[Style, str] = {
     "plain": "",
     "clean": "Clean ",
+    "complete": "Complete ",
     "sorted": "Sorted ",
     "clean sorted": "Clean Sorted ",
+    "sorted complete": "Sorted Complete ",
 }
 """What asks for a style in the prompt."""
 
@@ -54,9 +57,9 @@ def prompt(procedure: Procedure, step: int, *, style: Style = "plain", count: in
 
 def choose_style(taught: Collection[str], style: str | None = None, *, one_pass: bool = False) -> Style:
     """The style to ask an adapter in: `style` if it was taught that one, else the one that serves readers best."""
-    order: tuple[Style, ...] = ("clean sorted", "sorted", "clean", "plain")
-    if not one_pass:
-        order = (*order[2:], *order[:2])
+    sorted_ones: tuple[Style, ...] = ("clean sorted", "sorted", "sorted complete")
+    others: tuple[Style, ...] = ("clean", "plain", "complete")
+    order = (*sorted_ones, *others) if one_pass else (*others, *sorted_ones)
     if style is not None and style not in taught:
         raise InputError(
             f"the adapter was not trained with `style` {style!r}", fix=f"choose one of: {', '.join(taught)}"

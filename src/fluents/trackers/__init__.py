@@ -19,7 +19,9 @@ from fluents.report.terminal import TimeLeft, plain
 if TYPE_CHECKING:
     from fluents.llm import LanguageModel
 
-Setting: TypeAlias = Literal["openpi", "openpi-c", "openpi-clusters", "openpi-c-clusters"]
+Setting: TypeAlias = Literal[
+    "openpi", "openpi-c", "openpi-clusters", "openpi-c-clusters", "openpi-distinct", "openpi-c-distinct"
+]
 """Settings for the published metrics. They are not for readers."""
 
 

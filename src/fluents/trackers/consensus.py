@@ -52,6 +52,8 @@ class Consensus:
     """How many times as much recall counts as precision in the expected score: the beta of an F measure."""
     grouped: bool = False
     """For the cluster metric: changes that mean the same count as one, so that each is said in many wordings."""
+    one_wording: bool = False
+    """Of changes that mean the same, only one is chosen. For `grouped` settings."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -183,7 +185,10 @@ class Pool:
         return groups
 
     def _is_new(self, index: int, chosen: list[int]) -> bool:
-        """Whether neither the entity's attribute nor its pair of states is chosen already, where that matters."""
+        """Whether neither the meaning, nor the entity's attribute, nor its pair of states is chosen already, where that
+        matters."""
+        if self.settings.one_wording and self.same[index, chosen].any():
+            return False
         if not self.settings.distinct:
             return True
         mine = self._says(index)

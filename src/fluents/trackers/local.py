@@ -18,7 +18,8 @@ from fluents.trackers.consensus import Consensus, consensus
 from fluents.trackers.embedded import EmbeddedTracker, Engine, Sampler, Sampling, StepByStep, loaded_engine
 from fluents.version import __version__
 from fluents.weights import ensure
-from fluents.weights.adapters import Adapter, merged, open_adapter
+from fluents.weights.adapters import Adapter, merged, open_adapter, unpacked
+from fluents.weights.base_weights import find
 
 if TYPE_CHECKING:
     from fluents.text.embedders import Embedder
@@ -59,24 +60,25 @@ FAST = LocalSettings(
 )
 """One pass, the likeliest answer."""
 
-_TWO = (Voter("both"), Voter("both-2"))
-_FOUR = (Voter("openpi-c"), Voter("both", "clean"), Voter("both-2", "clean"), Voter("both", "clean"))
-_METRIC = Consensus(exact=4, candidates=160, no_change=1.3)
-OPENPI = LocalSettings(_TWO, Sampling(samples=32), replace(_METRIC, most=30, recall=1.3), carry=False)
-OPENPI_C = LocalSettings(_FOUR, Sampling(samples=20), replace(_METRIC, most=24, recall=1.15), carry=False)
+_METRIC = Consensus(exact=4, most=24, candidates=160, no_change=1.3, recall=1.15)
+OPENPI = LocalSettings((Voter("openpi-base"),), Sampling(samples=24), _METRIC, carry=False)
+OPENPI_C = replace(OPENPI, voters=(Voter("openpi-base", "clean"),))
 """For the first metric, which rewards saying a thing in several wordings: not for readers."""
 
 _CLUSTERS = Consensus(exact=1, most=40, candidates=80, no_change=1.3, recall=2, grouped=True)
-OPENPI_CLUSTERS = replace(OPENPI, consensus=_CLUSTERS)
-OPENPI_C_CLUSTERS = replace(OPENPI_C, consensus=_CLUSTERS)
 """For OpenPI-C's metric, which takes the best wording of a cluster: every meaning in all wordings that cost nothing.
 Even less for readers. Needs the encoder the metric is taken with, and with it the extra `embed`."""
+
+_DISTINCT = replace(_CLUSTERS, most=20, recall=1, one_wording=True)
+"""To show what other wordings bring in both metrics: every meaning once. Needs the encoder too."""
 
 SETTINGS: dict[Setting, LocalSettings] = {
     "openpi": OPENPI,
     "openpi-c": OPENPI_C,
-    "openpi-clusters": OPENPI_CLUSTERS,
-    "openpi-c-clusters": OPENPI_C_CLUSTERS,
+    "openpi-clusters": replace(OPENPI, consensus=_CLUSTERS),
+    "openpi-c-clusters": replace(OPENPI_C, consensus=_CLUSTERS),
+    "openpi-distinct": replace(OPENPI, consensus=_DISTINCT),
+    "openpi-c-distinct": replace(OPENPI_C, consensus=_DISTINCT),
 }
 
 
@@ -92,7 +94,7 @@ def style_for(adapter: Adapter, sampling: Sampling, style: str | None = None) ->
             f"the adapter was trained with prompt version {adapter.facts.prompt}, but prompt version {VERSION} is "
             "needed here",
             where=adapter.path,
-            fix="choose both, both-2, openpi-c, or an adapter that `fluents train adapter --prompt steps` trained",
+            fix="choose both, openpi-base, or an adapter that `fluents train adapter --prompt steps` trained",
         )
     return choose_style(adapter.styles, style, one_pass=sampling.temperature == 0)
 
@@ -114,9 +116,9 @@ def local_settings(
     for_readers = FAST if samples == 1 else DEFAULT_SETTING
     chosen = replace(for_readers if setting is None else SETTINGS[setting], seed=seed)
     if adapter is not None:
-        if len(chosen.voters) > 1:
+        if setting is not None:
             raise InputError(
-                f"`adapter` has no effect with `setting` {setting}, which has its own adapters",
+                f"`adapter` has no effect with `setting` {setting}, which has its own adapter",
                 fix="leave out `adapter` or `setting`",
             )
         chosen = with_adapter(chosen, adapter)
@@ -214,9 +216,11 @@ class _Voters:
 
 
 MAX_LOADED = 3
-"""Engines that stay in memory: as many as the largest setting has adapters."""
+"""Engines that stay in memory."""
 
 
 def _engine(adapter: Adapter, slots: int) -> Engine:
-    model = merged(ensure(adapter.base), adapter.path)
-    return Engine(model, slots=slots, context=MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT)
+    base, context = ensure(adapter.base), MAX_PROMPT_BYTES + slots * CONTEXT_PER_SLOT
+    if find(adapter.base).merged_at_once:
+        return Engine(merged(base, adapter.path), slots=slots, context=context)
+    return Engine(base, slots=slots, context=context, adapter=unpacked(adapter.path))

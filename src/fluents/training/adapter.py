@@ -68,8 +68,11 @@ TRANSCRIPT = {
 }
 """What was best on `fluents:dev`, by base weights (docs/experiments.md)."""
 
-STEPS = AdapterSettings(epochs=3, learning_rate=7e-4, batch=32, rank=32, scale=1.0, max_tokens=1024)
-"""The settings of the shipped adapters for the published metrics."""
+STEPS = {
+    "tiny": AdapterSettings(epochs=3, learning_rate=7e-4, batch=32, rank=32, scale=1.0, max_tokens=1024),
+    "base": AdapterSettings(learning_rate=3e-4, batch=32, one_pass=0.15, max_tokens=1024),
+}
+"""The settings of the shipped adapters for the published metrics, by base weights."""
 
 LOG = "checkpoint.json"
 """The log of an unfinished run."""
@@ -120,7 +123,8 @@ def train_adapter(
     """
     if prompt not in get_args(PromptForm):
         raise UnknownNameError(f"unknown `prompt` {prompt!r}", fix=f"choose one of: {', '.join(get_args(PromptForm))}")
-    settings = replace(STEPS if prompt == "steps" else TRANSCRIPT.get(str(model), AdapterSettings()), seed=seed)
+    usual = STEPS.get(str(model), STEPS["tiny"]) if prompt == "steps" else TRANSCRIPT.get(str(model), AdapterSettings())
+    settings = replace(usual, seed=seed)
     given: dict[str, Any] = {
         "epochs": epochs,
         "learning_rate": learning_rate,

@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 Fields = tuple[str, str, str, str]
 
-_SORTED: dict[Style, Style] = {"plain": "sorted", "clean": "clean sorted"}
+_SORTED: dict[Style, Style] = {"plain": "sorted", "clean": "clean sorted", "complete": "sorted complete"}
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,10 @@ def examples(traces: Iterable[Trace], form: PromptForm, style: Style = "plain") 
 
 
 def style_of(dataset: str) -> Style:
-    """The style a dataset teaches: OpenPI-C's annotation is cleaner, and the model can be asked for it."""
-    return "clean" if dataset.partition(":")[0] == "openpi-c" else "plain"
+    """The style a dataset teaches: OpenPI-C's annotation is cleaner, our own more complete; the model can be asked for
+    either."""
+    styles: dict[str, Style] = {"openpi-c": "clean", "fluents": "complete"}
+    return styles.get(dataset.partition(":")[0], "plain")
 
 
 def taught_styles(items: Iterable[TrainingExample], one_pass: float) -> tuple[Style, ...]:

@@ -62,12 +62,11 @@ class Adapter:
         return self.facts.styles
 
 
-def _openpi(name: str, sha256: str, about: str) -> Adapter:
-    """An adapter for the published metrics, trained on wikiHow's steps."""
-    both = name.startswith("both")
-    data = ("openpi:train", "openpi-c:train") if both else (f"{name}:train",)
-    styles = ("plain", "sorted", "clean", "clean sorted") if both else ("plain", "sorted")
-    facts = AdapterFacts(BASES["tiny"].release, BASES["tiny"].sha256, "local-1", styles, data, "")
+def _openpi(name: str, base: str, sha256: str, more: dict[str, tuple[str, ...]], about: str) -> Adapter:
+    """An adapter for the published metrics, trained on wikiHow's steps and, with their styles, on `more` datasets."""
+    data = ("openpi:train", "openpi-c:train", *more)
+    styles = ("plain", "sorted", "clean", "clean sorted", *(style for taught in more.values() for style in taught))
+    facts = AdapterFacts(BASES[base].release, BASES[base].sha256, "local-1", styles, data, "")
     return Adapter(name, FOLDER / f"{name}.gguf", sha256, facts, "CC BY-NC-SA 3.0", about)
 
 
@@ -85,17 +84,18 @@ _SHIPPED = (
     _transcript("small", "7b5a129f2ed299dfc19565d9f4d7bf23ed4d2cf241bd7c389c3249d89fb9c692"),
     _transcript("base", "0bde4473a355108db507ba6c18e671d5e08b274c1a6fd830b0cacf1be85d6a3e"),
     _openpi(
-        "openpi-c", "94426aa263d56d269050d3dcb0b146e5ab45867e7c7bdbaf1ce09fd277239a45", "for tiny, trained on OpenPI-C"
+        "openpi-base",
+        "base",
+        "a895cd3b5110cf9733a038a5dcd4b2096db1e908534552bd9e76e98d99a09a64",
+        {"fluents:train": ("complete", "sorted complete")},
+        "for base, trained on OpenPI v1.0, OpenPI-C and fluents:train",
     ),
     _openpi(
         "both",
+        "tiny",
         "f3b49de5c18a0115f1a5828bfc3905591f18a502712968fed9cb96dd477d1f82",
+        {},
         "for tiny, trained on OpenPI v1.0 and OpenPI-C",
-    ),
-    _openpi(
-        "both-2",
-        "d67f1a4737ae6a5366c5ded78e007f81c27380fa523a2cf1b883d15ee45a16d6",
-        "the same with another seed, to vote with `both`",
     ),
 )
 
