@@ -1,7 +1,7 @@
 """How the offline method of `fluents ask` is learnt from CREPE's development split, and how well it does.
 
     fluents track crepe:dev -o dev.jsonl                        # the states; any tracker will do
-    fluents track fluents:judged -o judged.jsonl                # and those of our own events
+    fluents track fluents:judged --limit 192 -o judged.jsonl    # and those of our own events, in the first 192
     python benchmarks/crepe.py dev.jsonl judged.jsonl           # the table of docs/questions.md
     python benchmarks/crepe.py dev.jsonl judged.jsonl --write   # writes the shipped weights as well
 
@@ -82,8 +82,10 @@ def labelled(cases: Sequence[CrepeCase], traces: dict[str, Trace], states: State
 
 
 def own_events(traces: dict[str, Trace], states: States) -> Iterator[Labelled]:
-    """The procedures of fluents:judged, with the events that we wrote for them."""
+    """The procedures of fluents:judged for which we wrote events: the first 192."""
     for one in judged_procedures():
+        if not one.events:
+            continue
         trace = kept_states(traces[one.trace.id], states)
         labels = [LABELS.index(label) for event in one.events for label in event.labels]
         yield Labelled(None, trace, columns_of(trace, [event.text for event in one.events], states), np.array(labels))

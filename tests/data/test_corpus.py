@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluents.data.corpus import judged_procedures, read_compact
+from fluents.data.corpus import JudgedProcedure, judged_procedures, read_compact
 from fluents.data.datasets import load_traces
 from fluents.errors import InputError
 from fluents.text.embedders import Embedder, Vectors, load_embedder
@@ -154,10 +154,24 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
 
 def test_the_judged_procedures_have_the_sizes_the_card_gives() -> None:
     procedures = list(judged_procedures())
-    claims = Counter(claim.verdict for one in procedures for step in one.claims for claim in step)
-    assert (len(procedures), sum(len(one.claims) for one in procedures)) == (192, 1432)
-    assert claims == {"T": 4899 + 1330, "P": 2857, "F": 5192}
-    assert sum(len(one.events) for one in procedures) == 576
+    first, second = procedures[:192], procedures[192:]
+    assert (len(first), sum(len(one.claims) for one in first)) == (192, 1432)
+    assert _verdicts(first) == {"T": 4899 + 1330, "P": 2857, "F": 5192}
+    assert [len(one.events) for one in first] == [3] * 192
+    assert (len(second), sum(len(one.claims) for one in second)) == (118, 878)
+    assert _verdicts(second) == {"T": 1994 + 760, "P": 1858, "F": 3659}
+    assert not any(one.events for one in second)
+
+
+def _verdicts(procedures: list[JudgedProcedure]) -> Counter[str]:
+    return Counter(claim.verdict for one in procedures for step in one.claims for claim in step)
+
+
+def test_no_judged_procedure_has_the_goal_of_another() -> None:
+    goals = [trace.procedure.goal.lower() for trace in load_traces("fluents:judged")]
+    assert len(set(goals)) == len(goals)
+    for split in ("train", "dev", "test"):
+        assert not {trace.procedure.goal.lower() for trace in load_traces(f"fluents:{split}")} & set(goals)
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test", "judged"])
