@@ -61,7 +61,7 @@ class AdapterOptions:
     ] = None
     batch: Annotated[int | None, typer.Option(min=1, help="Batch size. Default: 8, or 32 with --prompt steps.")] = None
     rank: Annotated[
-        int | None, typer.Option(min=1, help="Rank of the LoRA matrices. Default: 16, or 32 with --prompt steps.")
+        int | None, typer.Option(min=1, help="Rank of the LoRA matrices. Default: depends on --model and --prompt.")
     ] = None
     dropout: Annotated[
         float | None, typer.Option(min=0, max=1, help="Dropout rate of the LoRA layers. Default: 0.")
@@ -82,7 +82,8 @@ class AdapterOptions:
             min=0,
             max=1,
             help="With --prompt steps: share (0 to 1) of examples whose changes are in alphabetical order. "
-            "Such examples prepare the model for tracking with one answer per step instead of several. Default: 0.3.",
+            "Such examples prepare the model for tracking with one answer per step instead of several. "
+            "Default: depends on --model.",
         ),
     ] = None
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1
