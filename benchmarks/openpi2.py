@@ -55,12 +55,20 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     states = commands.add_parser("states", help="ask for the states of every gold change, and score the answers")
     states.add_argument(
-        "--answers", type=Path, required=True, help="file of the answers; those in it are not asked for"
+        "--answers",
+        type=Path,
+        required=True,
+        help="file of the answers; those in it are not asked for again, so use a new file for other options",
     )
     states.add_argument("--adapter", default="openpi-base")
     states.add_argument("--style", choices=get_args(Style), default="plain")
     states.add_argument("--count", type=int, help="number of changes that the prompt names")
-    states.add_argument("--samples", type=int, default=1)
+    states.add_argument(
+        "--samples",
+        type=int,
+        default=1,
+        help="draw so many answers (temperature 0.8), and take the most frequent one; 1 is the likeliest",
+    )
     states.add_argument("--lower", action="store_true", help="write the entity in lower case")
     states.add_argument("--threads", type=int)
     tables = commands.add_parser("tables", help="score predictions for openpi2:dev")
@@ -117,17 +125,19 @@ def asked(gold: Sequence[Trace], chosen: argparse.Namespace) -> dict[str, list[s
         def ask(procedure: tuple[Trace, list[StateChange]]) -> None:
             trace, changes = procedure
             slot = free.get()
-            for change in changes:
-                entity = change.entity.lower() if chosen.lower else change.entity
-                names = f"{one_line(entity)} | {one_line(change.attribute)} |"  # a token begins with its blank
-                text = prompt(trace.procedure, change.step, style=chosen.style, count=chosen.count) + names
-                answers = engine.rest(text, sampling, slot)
-                said[question(trace, change)] = answers
-                line = {"question": question(trace, change), "answers": answers}
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-                file.flush()
-                progress.advance(task)
-            free.put(slot)
+            try:
+                for change in changes:
+                    entity = change.entity.lower() if chosen.lower else change.entity
+                    names = f"{one_line(entity)} | {one_line(change.attribute)} |"  # a token begins with its blank
+                    text = prompt(trace.procedure, change.step, style=chosen.style, count=chosen.count) + names
+                    answers = engine.rest(text, sampling, slot)
+                    said[question(trace, change)] = answers
+                    line = {"question": question(trace, change), "answers": answers}
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                    file.flush()
+                    progress.advance(task)
+            finally:
+                free.put(slot)
 
         with ThreadPoolExecutor(free.qsize()) as pool:
             list(pool.map(ask, procedures))

@@ -65,9 +65,12 @@ def main() -> None:
         lines = [json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in answers]
         chosen.out.write_text("".join(lines), encoding="utf-8")
         return
-    print("              steps lines    same  answers  tokens  likeliest  log p differs")
+    print("               steps lines    same  answers  tokens  likeliest  log p differs")
     for size in _here(chosen.sizes):
         procedures = list(by_procedure([answer for answer in answers if answer.size == size], chosen.steps))
+        if not procedures:
+            print(f"{size}: no answers in the file")
+            continue
         for way in chosen.ways:
             found = compare(size, way, procedures)
             print(f"{size:6} {way:7}{found}", flush=True)

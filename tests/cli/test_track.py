@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from fluents import jsonl
+from fluents.cli.track import fetch_weights
 from fluents.records import Procedure, Trace
+from fluents.weights import adapters
+from fluents.weights.base_weights import find
 
 SOUP = Path(__file__).parents[2] / "examples" / "tomato_soup.md"
 POEM = "The moon came up\nabove the silent mill,\nand no one stirred\nbefore it left the hill."
@@ -84,6 +87,25 @@ def test_a_bad_file_among_good_ones_is_told_before_anything_is_tracked(tmp_path:
         SOUP, tmp_path / "latin.txt", "--strict", "--model", "tiny", "--html", tmp_path / "all.html"
     )
     assert not (tmp_path / "all.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "base"),
+    [
+        ({"model": "small"}, "small"),
+        ({"adapter": "both"}, "tiny"),
+        ({"setting": "openpi"}, "base"),
+        ({"setting": "openpi-c-distinct"}, "base"),
+    ],
+)
+def test_the_weights_are_fetched_that_will_answer(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, str], base: str
+) -> None:
+    """With a progress bar of their own, before that of tracking."""
+    fetched: list[str] = []
+    monkeypatch.setattr(adapters, "ensure_shown", lambda name, _: fetched.append(find(name).name))
+    fetch_weights(**options)
+    assert fetched == [base]
 
 
 @pytest.mark.slow

@@ -267,13 +267,14 @@ def _replaying(files: list[str], chosen: dict[str, Any]) -> Tracker:
 
 def fetch_weights(model: str | None = None, adapter: str | None = None, setting: str | None = None) -> None:
     """Before the progress bar of tracking: fetching has its own."""
-    from fluents.weights.adapters import ensure_shown, open_embedded
+    from fluents.weights.adapters import open_embedded
     from fluents.weights.base_weights import default_model
 
     if setting is not None:
-        ensure_shown("tiny", messages)
-    else:
-        open_embedded(model or (None if adapter else default_model()), adapter).base_path(messages)
+        from fluents.trackers.local import SETTINGS
+
+        adapter = next(one.voters[0].adapter for name, one in SETTINGS.items() if name == setting)
+    open_embedded(model or (None if adapter else default_model()), adapter).base_path(messages)
 
 
 def track_all(
